@@ -1,0 +1,1 @@
+//! Runs many searches at once, logs them, and compares the results.

@@ -1,0 +1,1 @@
+//! Lean 4 as a proving environment.

@@ -1,0 +1,1 @@
+//! Metamath as the embedded proving environment.

@@ -1,0 +1,68 @@
+//! The prover's side: a theorem is opened as a session, tactics are applied to its states, finished proofs are checked.
+
+use catamount_traces::Theorem;
+
+/// A state inside one session; the root is always `StateId(0)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateId(pub u32);
+
+/// What the prover says of one tactic at one state: the paper's transition T(x, y).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is left to prove (x_QED).
+    Proved,
+    /// The tactic is valid and leaves this state to prove.
+    Open {
+        /// Names the new state in later calls.
+        state: StateId,
+        /// The new state as the policy will read it.
+        text: String,
+    },
+    /// The tactic is invalid here (x_err).
+    Rejected {
+        /// Why, in the prover's words; for logs and viewers, never for decisions.
+        reason: String,
+    },
+}
+
+/// The environment itself failed: a crashed worker, a lost process. Never a property of a tactic, never an unproved theorem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fault(pub String);
+
+/// One theorem being proved. Any state handed out stays valid, and may be branched from any number of times, until released.
+pub trait Session: Send {
+    /// The text of the root state x_0.
+    fn root(&self) -> &str;
+    /// Applies a tactic to a state.
+    fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault>;
+    /// Says that a state will not be used again, so that the prover may forget it.
+    fn release(&mut self, state: StateId) {
+        let _ = state;
+    }
+}
+
+/// The final word on a claimed proof, from a check that shares nothing with the session that found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// The proof stands.
+    Proved {
+        /// Axioms it rests on, where the prover reports them.
+        axioms: Vec<String>,
+    },
+    /// It does not.
+    Refused {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// A prover.
+pub trait Environment: Send + Sync {
+    /// Opens a theorem at its root state.
+    fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault>;
+    /// Re-checks a finished proof from scratch, independently of any session.
+    fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault>;
+    /// What the environment is and which version, for manifests: name, library, toolchain.
+    fn describe(&self) -> String;
+}

@@ -1,0 +1,46 @@
+//! The paper's tau*: a theorem, and the linear sequence of states and tactics that proves it.
+
+use serde::{Deserialize, Serialize};
+
+/// A theorem to prove. What identifies it depends on the environment: Metamath needs the label alone, Lean needs
+/// either the file it stands in or the header commands that precede its statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Theorem {
+    /// The full name; unique within a pool.
+    pub name: String,
+    /// The statement as the prover prints it.
+    #[serde(default)]
+    pub statement: String,
+    /// Lean commands that precede the statement (`open`, `variable`, `namespace`...), where there is no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// The source file, relative to the library's root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of `file` on which the theorem starts, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// One demonstrated step: tactic y*_t at state x_{t-1}.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The state before the tactic, as the prover prints it.
+    #[serde(alias = "state_before")]
+    pub state: String,
+    /// The tactic, as the prover reads it.
+    pub tactic: String,
+    /// The state after the tactic, where the source of the trace recorded it; empty once nothing is left to prove.
+    #[serde(default, alias = "state_after", skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A demonstrated proof: x_0, y*_1, x_1, ..., y*_L, QED.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// What is proved.
+    #[serde(flatten)]
+    pub theorem: Theorem,
+    /// How, in order.
+    pub steps: Vec<Step>,
+}
