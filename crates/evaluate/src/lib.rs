@@ -1,1 +1,3 @@
 //! Runs many searches at once, logs them, and compares the results.
+
+pub mod log;

@@ -1,0 +1,125 @@
+//! The cell log: one JSON line per theorem, append-only, beside a manifest that says what the cell is a function of.
+//!
+//! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], and `NAME.trees.jsonl` (optional) [`TreeRecord`]s.
+
+use serde::{Deserialize, Serialize};
+
+/// How a search ended. Closed, and an `Error` is never an unproved theorem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// A proof was found and passed the final check.
+    Proved,
+    /// The strategy had nothing left to expand.
+    Exhausted,
+    /// The budget of expansions was spent.
+    Budget,
+    /// A wall-clock cap cut the search off.
+    Time,
+    /// The prover or the policy failed; tried again on resume.
+    Error,
+}
+
+/// One theorem of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The theorem's name; the key of the log.
+    pub theorem: String,
+    /// How the search ended.
+    pub outcome: Outcome,
+    /// Expansions spent: sampled tactics with their check. For a proved theorem, the expansion that found the proof.
+    pub expansions: u64,
+    /// The proof, for a proved theorem.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tactics: Vec<String>,
+    /// Number of steps of the demonstrated proof, where the pool's file has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demonstrated: Option<usize>,
+    /// Sampled tactics the prover accepted.
+    pub valid: u64,
+    /// Sampled tactics the prover rejected.
+    pub rejected: u64,
+    /// Sampled tactics already tried at the same state.
+    pub duplicates: u64,
+    /// Expansions spent at each depth, the root first: where the strategy spends its budget.
+    pub depths: Vec<u64>,
+    /// Tokens generated.
+    pub tokens: u64,
+    /// Wall-clock seconds between opening the theorem and the outcome.
+    pub seconds: f64,
+    /// Why, for an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What a cell is a function of, and how it was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this format.
+    pub format: u32,
+    /// Objective the policy was trained with (`ce`, `bfs`, `bfs+kappa5+q0.02`, or the policy's own name).
+    pub objective: String,
+    /// The deployed strategy: `pass`, `bfs`, `dfs`, `rdfs`, `vdfs`, `mcts`.
+    pub strategy: String,
+    /// Every parameter of the strategy, as given.
+    pub settings: serde_json::Value,
+    /// Expansions per theorem.
+    pub budget: u64,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// What the policy says of itself.
+    pub policy: String,
+    /// What the environment says of itself.
+    pub environment: String,
+    /// Where the theorems came from.
+    pub pool: Pool,
+    /// Version of Catamount.
+    pub version: String,
+    /// Commit of Catamount, where it was built from a checkout.
+    pub commit: Option<String>,
+    /// The command that made the cell.
+    pub command: String,
+}
+
+/// The theorems of a cell, in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pool {
+    /// The file they were read from.
+    pub file: String,
+    /// Hash over the names, in order.
+    pub hash: String,
+    /// How many.
+    pub theorems: usize,
+    /// The filter on demonstrated steps, such as `2-5`.
+    pub steps: Option<String>,
+}
+
+/// The search tree of one theorem, in the order of expansion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TreeRecord {
+    /// The theorem's name.
+    pub theorem: String,
+    /// Text of the root state.
+    pub root: String,
+    /// Every expansion, in order; expansion `i` (counted from 1) is `expansions[i - 1]`.
+    pub expansions: Vec<TreeExpansion>,
+}
+
+/// One sampled tactic in a tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TreeExpansion {
+    /// The expansion whose valid tactic made the node sampled at; 0 for the root.
+    pub parent: u64,
+    /// The sampled tactic.
+    pub tactic: String,
+    /// Its log-probability.
+    pub log_p: f64,
+    /// `open`, `proved`, `rejected`.
+    pub verdict: String,
+    /// State reached (open) or reason (rejected).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The strategy's score of the node reached, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
