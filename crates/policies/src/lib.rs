@@ -1,0 +1,1 @@
+//! Tactic generators that are not our own model.
