@@ -2,7 +2,41 @@
 //! set of traces is split into training and held-out pools.
 //!
 //! This crate knows nothing of provers: a state and a tactic are text.
+//!
+//! ```
+//! use catamount_traces::{Step, Steps, Theorem, Trace, jsonl};
+//!
+//! let trace = Trace {
+//!     theorem: Theorem { name: "and_comm".into(), statement: "p ∧ q → q ∧ p".into(), ..Theorem::default() },
+//!     steps: vec![Step { state: "⊢ p ∧ q → q ∧ p".into(), tactic: "tauto".into(), next: Some(String::new()) }],
+//! };
+//! let mut bytes = Vec::new();
+//! jsonl::write_to(&mut bytes, [&trace])?;
+//! let back = jsonl::Reader::new(&bytes[..], "memory").collect::<Result<Vec<_>, _>>()?;
+//! assert_eq!(back, [trace]);
+//! assert!(!"2-5".parse::<Steps>()?.contains(back[0].steps.len()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod atomic;
+mod error;
+mod format;
+pub mod jsonl;
+pub mod leandojo;
+mod manifest;
+pub mod parquet;
+mod split;
+mod statistics;
+mod steps;
 mod theorem;
+mod validate;
 
+pub use atomic::AtomicFile;
+pub use error::Error;
+pub use format::{Format, Loaded, Skipped, detect, read_any, write_any};
+pub use manifest::{FileEntry, MANIFEST, Manifest};
+pub use split::{Parts, Share, Split, text_key};
+pub use statistics::{Quantiles, Statistics};
+pub use steps::{Steps, StepsError};
 pub use theorem::{Step, Theorem, Trace};
+pub use validate::{Problem, Report, validate};

@@ -1,0 +1,131 @@
+//! Which of the formats a file is in, and reading and writing without having to know.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::leandojo::Entry;
+use crate::parquet::Shape;
+use crate::{Error, Trace, jsonl, leandojo, parquet};
+
+/// The formats traces come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The project's own JSON lines.
+    Jsonl,
+    /// LeanDojo Benchmark 4 JSON.
+    LeanDojo,
+    /// Parquet in any of its shapes.
+    Parquet,
+}
+
+impl Format {
+    /// What its parts are numbered by.
+    pub(crate) fn unit(self) -> &'static str {
+        if self == Format::Jsonl { "line" } else { "trace" }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Jsonl => "JSON lines",
+            Format::LeanDojo => "LeanDojo JSON",
+            Format::Parquet => "Parquet",
+        })
+    }
+}
+
+/// The traces of a file, and what of it are none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// What the file turned out to be.
+    pub format: Format,
+    /// The traces, in the file's order.
+    pub traces: Vec<Trace>,
+    /// Theorems that were left out; only files of other projects have any.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A theorem that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Finds out a file's format, from what it holds first and from its name where that does not decide.
+pub fn detect(path: &Path) -> Result<Format, Error> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    if file.metadata().map_err(Error::io(path))?.is_dir() {
+        return Err(Error::file(path, "is a folder; name a file of traces in it, such as train.jsonl"));
+    }
+    let mut file = BufReader::new(file);
+    let mut start = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut start).map_err(Error::io(path))?;
+    if start == b"PAR1" {
+        return Ok(Format::Parquet);
+    }
+    // The first line decides between kinds of JSON; one trace may be long, a megabyte is plenty.
+    file.by_ref().take(1 << 20).read_until(b'\n', &mut start).map_err(Error::io(path))?;
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii();
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let contains = |word: &[u8]| start.windows(word.len()).any(|window| window == word);
+    match (extension.as_str(), start.first()) {
+        ("parquet", Some(_)) => Err(Error::file(path, "is called .parquet but does not begin as one; is the download complete?")),
+        (_, Some(b'[')) => Ok(Format::LeanDojo),
+        (_, Some(b'{')) if contains(b"\"traced_tactics\"") => Ok(Format::LeanDojo),
+        ("json", Some(b'{')) if !contains(b"\"steps\"") => Err(Error::file(path, UNKNOWN)),
+        (_, Some(b'{')) | ("jsonl" | "ndjson", _) => Ok(Format::Jsonl),
+        _ => Err(Error::file(path, UNKNOWN)),
+    }
+}
+
+const UNKNOWN: &str =
+    "not a format we know; expected traces as JSON lines (.jsonl), LeanDojo's JSON list (.json) or Parquet (.parquet)";
+
+/// Reads a file in whichever format it is. Our own format is held to its rules; in files of other projects, theorems without
+/// tactics and repeated names are left out and reported.
+pub fn read_any(path: &Path) -> Result<Loaded, Error> {
+    let format = detect(path)?;
+    let found = match format {
+        Format::Jsonl => return Ok(Loaded { format, traces: jsonl::read(path)?, skipped: Vec::new() }),
+        Format::LeanDojo => leandojo::read(path)?.iter().map(Entry::trace).collect(),
+        Format::Parquet => parquet::read(path)?,
+    };
+    let mut names = HashSet::new();
+    let mut skipped = Vec::new();
+    let mut traces = Vec::with_capacity(found.len());
+    for trace in found {
+        let name = trace.theorem.name.clone();
+        let reason = match jsonl::check(&trace) {
+            Err(_) if trace.steps.is_empty() => Some("its proof has no tactics".to_owned()),
+            Err(reason) => Some(reason),
+            Ok(()) if !names.insert(name.clone()) => Some("its name occurred before".to_owned()),
+            Ok(()) => None,
+        };
+        match reason {
+            Some(reason) => skipped.push(Skipped { name, reason }),
+            None => traces.push(trace),
+        }
+    }
+    Ok(Loaded { format, traces, skipped })
+}
+
+/// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo) or `.parquet` (nested).
+pub fn write_any(path: &Path, traces: &[Trace]) -> Result<Format, Error> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+    match extension.as_str() {
+        "jsonl" | "ndjson" => jsonl::write(path, traces).map(|()| Format::Jsonl),
+        "json" => {
+            let entries: Vec<Entry> = traces.iter().map(|trace| Entry::new(trace, "", "")).collect();
+            leandojo::write(path, &entries).map(|()| Format::LeanDojo)
+        }
+        "parquet" => parquet::write(path, traces, Shape::Nested).map(|()| Format::Parquet),
+        _ => Err(Error::file(path, "name the file .jsonl, .json (LeanDojo) or .parquet to say which format to write")),
+    }
+}

@@ -1,0 +1,96 @@
+//! What a folder of traces holds and where it came from, so that a run can say exactly what it was trained on.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{AtomicFile, Error, Trace};
+
+/// The name of the manifest in a data folder.
+pub const MANIFEST: &str = "manifest.json";
+
+/// A data folder's `manifest.json`. It holds no times and no machine names: the same data gives the same bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Where the traces come from: a database and its version, a benchmark, a library's commit.
+    pub source: String,
+    /// The version of the program that made the folder.
+    pub version: String,
+    /// The seed of the split, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How the folder was made, by setting; the hash of the source belongs here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
+    /// The folder's files, by name.
+    pub files: BTreeMap<String, FileEntry>,
+}
+
+/// What a manifest says of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// How many traces it holds.
+    pub traces: usize,
+    /// How many steps they have together.
+    pub steps: usize,
+    /// Its size.
+    pub bytes: u64,
+    /// The BLAKE3 hash of its bytes, in hexadecimal.
+    pub blake3: String,
+}
+
+impl Manifest {
+    /// A manifest without files.
+    pub fn new(source: impl Into<String>, seed: Option<u64>) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Manifest { source: source.into(), version, seed, settings: BTreeMap::new(), files: BTreeMap::new() }
+    }
+
+    /// Records a file of the folder that was just written with these traces.
+    pub fn add(&mut self, folder: &Path, name: &str, traces: &[Trace]) -> Result<(), Error> {
+        let (bytes, blake3) = hash_file(&folder.join(name))?;
+        let steps = traces.iter().map(|trace| trace.steps.len()).sum();
+        self.files.insert(name.to_owned(), FileEntry { traces: traces.len(), steps, bytes, blake3 });
+        Ok(())
+    }
+
+    /// Writes the folder's manifest, whole or not at all.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let path = folder.join(MANIFEST);
+        let mut text = serde_json::to_vec_pretty(self).map_err(|e| Error::file(&path, e))?;
+        text.push(b'\n');
+        let mut file = AtomicFile::create(&path)?;
+        file.write_all(&text).map_err(Error::io(&path))?;
+        file.commit()
+    }
+
+    /// Reads a folder's manifest.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(MANIFEST);
+        let text = fs::read(&path).map_err(Error::io(&path))?;
+        serde_json::from_slice(&text).map_err(|e| Error::Line { path, line: e.line(), reason: format!("not a manifest: {e}") })
+    }
+
+    /// Compares the folder with the manifest; the first file that is missing or has changed is the error.
+    pub fn verify(&self, folder: &Path) -> Result<(), Error> {
+        for (name, entry) in &self.files {
+            let path = folder.join(name);
+            let (bytes, blake3) = hash_file(&path)?;
+            if (bytes, &blake3) != (entry.bytes, &entry.blake3) {
+                let reason = format!("has changed since {MANIFEST} was written ({} bytes then, {bytes} now)", entry.bytes);
+                return Err(Error::file(&path, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn hash_file(path: &Path) -> Result<(u64, String), Error> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path).map_err(Error::io(path))?).map_err(Error::io(path))?;
+    Ok((hasher.count(), hasher.finalize().to_hex().to_string()))
+}
