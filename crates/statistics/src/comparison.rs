@@ -1,0 +1,112 @@
+//! Two cells on the same theorems.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Z95;
+use crate::binomial::mcnemar;
+use crate::signflip::sign_flip;
+
+/// The paired comparison of a second cell with a first.
+///
+/// For one seed this is the paper's: gain (b - c)/n, interval from the variance (b + c)/n^2, exact two-sided McNemar p.
+/// For several seeds see [`Comparison::of_theorems`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Theorems both cells completed.
+    pub n: u64,
+    /// Solved by the second cell and not by the first, counted over all seeds.
+    pub b: u64,
+    /// Solved by the first cell and not by the second, counted over all seeds.
+    pub c: u64,
+    /// Gain of the second cell, in percentage points.
+    pub gain_pp: f64,
+    /// Lower end of the gain's 95 % interval, in percentage points.
+    pub ci_low: f64,
+    /// Upper end.
+    pub ci_high: f64,
+    /// Exact two-sided p-value of no difference.
+    pub p: f64,
+    /// Seeds per theorem.
+    pub seeds: u64,
+}
+
+/// One theorem with all its seeds: how many seeds solved it in each cell, and by only one of them at the same seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Theorem {
+    /// Seeds solved by the second cell and not by the first.
+    pub b: u64,
+    /// Seeds solved by the first cell and not by the second.
+    pub c: u64,
+    /// Seeds tried, in both cells.
+    pub seeds: u64,
+}
+
+/// Counts that no experiment can produce.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Impossible(pub String);
+
+impl std::fmt::Display for Impossible {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Impossible {}
+
+impl Comparison {
+    /// The paper's comparison from its counts: `n` theorems, `b` solved only by the second cell, `c` only by the first.
+    pub fn of_counts(n: u64, b: u64, c: u64) -> Result<Self, Impossible> {
+        if b.checked_add(c).is_none_or(|both| both > n) {
+            return Err(Impossible(format!("b = {b} and c = {c} are counts of different theorems, yet there are only n = {n}")));
+        }
+        let (gain, ci_low, ci_high) = interval(b as f64 - c as f64, (b + c) as f64, n);
+        Ok(Self { n, b, c, gain_pp: gain, ci_low, ci_high, p: mcnemar(b, c), seeds: 1 })
+    }
+
+    /// One seed, from what each cell did on every theorem: `(solved by the first, solved by the second)`.
+    pub fn of_pairs(pairs: impl IntoIterator<Item = (bool, bool)>) -> Self {
+        let (mut n, mut b, mut c) = (0, 0, 0);
+        for (first, second) in pairs {
+            n += 1;
+            b += u64::from(second && !first);
+            c += u64::from(first && !second);
+        }
+        let (gain_pp, ci_low, ci_high) = interval(b as f64 - c as f64, (b + c) as f64, n);
+        Self { n, b, c, gain_pp, ci_low, ci_high, p: mcnemar(b, c), seeds: 1 }
+    }
+
+    /// Several seeds, pooled with the theorem as the unit.
+    ///
+    /// Seeds of one theorem are not independent evidence: an objective that solves a theorem with one seed tends to solve it
+    /// with the next. Counting seed-theorem pairs as if they were theorems would make every interval too narrow. Instead each
+    /// theorem contributes d = mean over its seeds of (second - first); the gain is the mean of d, its variance sum(d^2)/n^2
+    /// (which is (b + c)/n^2 for one seed), and p comes from the exact sign-flip test over theorems ([`sign_flip`]).
+    /// Every theorem must have been tried with the same number of seeds.
+    pub fn of_theorems(theorems: &[Theorem]) -> Result<Self, Impossible> {
+        let seeds = theorems.first().map_or(1, |t| t.seeds);
+        if let Some(odd) = theorems.iter().find(|t| t.seeds != seeds || t.seeds == 0 || t.b.saturating_add(t.c) > t.seeds) {
+            return Err(Impossible(format!(
+                "a theorem with {} seeds (b = {}, c = {}) among theorems with {seeds}: pool only seeds that every theorem has",
+                odd.seeds, odd.b, odd.c
+            )));
+        }
+        let differences: Vec<i64> = theorems.iter().map(|t| t.b as i64 - t.c as i64).collect();
+        let per = seeds as f64;
+        let sum = differences.iter().sum::<i64>() as f64 / per;
+        let squares = differences.iter().map(|d| (*d as f64 / per).powi(2)).sum();
+        let n = theorems.len() as u64;
+        let (gain_pp, ci_low, ci_high) = interval(sum, squares, n);
+        let (b, c) = theorems.iter().fold((0, 0), |(b, c), t| (b + t.b, c + t.c));
+        Ok(Self { n, b, c, gain_pp, ci_low, ci_high, p: sign_flip(&differences), seeds })
+    }
+}
+
+/// Gain and interval in percentage points from the sum and the sum of squares of per-theorem differences.
+fn interval(sum: f64, squares: f64, n: u64) -> (f64, f64, f64) {
+    if n == 0 {
+        return (0.0, -100.0, 100.0);
+    }
+    let scale = 100.0 / n as f64;
+    let half = Z95 * squares.sqrt() * scale;
+    (sum * scale, sum * scale - half, sum * scale + half)
+}

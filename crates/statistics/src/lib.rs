@@ -1,0 +1,31 @@
+//! Paired comparisons, intervals and corrections, without input or output.
+//!
+//! Every comparison is paired: two cells, the same theorems. [`Comparison::of_counts`] is the paper's statistic for one seed,
+//! [`Comparison::of_theorems`] its extension to several seeds, and the two agree exactly when there is one.
+//!
+//! ```
+//! use catamount_statistics::Comparison;
+//!
+//! let bfs_256 = Comparison::of_counts(407, 37, 9).unwrap();
+//! assert_eq!(format!("{:+.1} [{:.1}, {:.1}]", bfs_256.gain_pp, bfs_256.ci_low, bfs_256.ci_high), "+6.9 [3.6, 10.1]");
+//! assert!(bfs_256.p < 0.001);
+//! ```
+
+mod binomial;
+mod bootstrap;
+mod comparison;
+mod holm;
+mod random;
+mod signflip;
+mod wilson;
+
+pub use binomial::{binomial_log_pmf, mcnemar};
+pub use bootstrap::{Bootstrap, bootstrap};
+pub use comparison::{Comparison, Impossible, Theorem};
+pub use holm::holm;
+pub use random::Random;
+pub use signflip::sign_flip;
+pub use wilson::{Rate, wilson};
+
+/// The normal quantile behind every 95 % interval here.
+pub const Z95: f64 = 1.959_963_984_540_054;
