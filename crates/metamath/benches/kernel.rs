@@ -1,0 +1,3 @@
+//! Kernel applications per second.
+
+fn main() {}

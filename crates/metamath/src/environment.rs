@@ -1,0 +1,114 @@
+//! Metamath behind the interface of the search.
+
+use std::sync::{Arc, OnceLock};
+
+use catamount_search::{Checked, Environment, Fault, Session, StateId, Verdict};
+use catamount_traces::Theorem;
+use rayon::prelude::*;
+
+use crate::axioms::Axioms;
+use crate::check;
+use crate::database::{Database, Scratch};
+use crate::kernel::{Board, QED};
+use crate::state::Texts;
+use crate::tactic;
+
+/// A Metamath database as a prover. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Metamath {
+    database: Arc<Database>,
+    axioms: Arc<OnceLock<Axioms>>,
+}
+
+impl Metamath {
+    /// The prover of a database.
+    pub fn new(database: impl Into<Arc<Database>>) -> Self {
+        Metamath { database: database.into(), axioms: Arc::default() }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Checks many proofs (a theorem's label and its tactics) on all cores; the answers are in the order of the questions.
+    pub fn check_all<L, T>(&self, proofs: &[(L, T)]) -> Vec<Checked>
+    where
+        L: AsRef<str> + Sync,
+        T: AsRef<[String]> + Sync,
+    {
+        proofs.par_iter().map(|(label, tactics)| self.checked(label.as_ref(), tactics.as_ref())).collect()
+    }
+
+    fn checked(&self, label: &str, tactics: &[String]) -> Checked {
+        let proof = self
+            .database
+            .theorem(label)
+            .map_err(|error| error.to_string())
+            .and_then(|theorem| check::check(&self.database, theorem, tactics));
+        match proof {
+            Ok(proof) => {
+                let axioms = self.axioms.get_or_init(|| Axioms::new(&self.database));
+                Checked::Proved { axioms: axioms.of(&self.database, &proof.labels) }
+            }
+            Err(reason) => Checked::Refused { reason },
+        }
+    }
+}
+
+impl Environment for Metamath {
+    fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
+        let id = self.database.theorem(&theorem.name).map_err(|error| Fault(error.to_string()))?;
+        let board = Board::new(&self.database, id);
+        let mut texts = Texts::new(&self.database, &board);
+        let root = texts.state(&self.database, &board, board.root());
+        let states = vec![board.root()];
+        let (database, scratch) = (self.database.clone(), Scratch::default());
+        Ok(Box::new(Proving { database, board, texts, root, states, scratch }))
+    }
+
+    fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
+        Ok(self.checked(&theorem.name, tactics))
+    }
+
+    fn describe(&self) -> String {
+        let theorems = self.database.theorems().count();
+        format!("Metamath, {} with {theorems} theorems, checked by metamath-rs 0.3.9", self.database.path().display())
+    }
+}
+
+/// One theorem being proved.
+struct Proving {
+    database: Arc<Database>,
+    board: Board,
+    texts: Texts,
+    root: String,
+    /// The list of goals of each state.
+    states: Vec<u32>,
+    scratch: Scratch,
+}
+
+impl Session for Proving {
+    fn root(&self) -> &str {
+        &self.root
+    }
+
+    fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault> {
+        let goals = *self.states.get(state.0 as usize).ok_or_else(|| Fault(format!("there is no state {}", state.0)))?;
+        let parsed = match tactic::parse(&self.database, &mut self.scratch, tactic, self.board.at) {
+            Ok(parsed) => parsed,
+            Err(reason) => return Ok(Verdict::Rejected { reason }),
+        };
+        Ok(match self.board.apply(&self.database, goals, parsed.assertion, &parsed.given) {
+            Ok(QED) => Verdict::Proved,
+            Ok(next) => {
+                self.states.push(next);
+                let text = self.texts.state(&self.database, &self.board, next);
+                Verdict::Open { state: StateId(self.states.len() as u32 - 1), text }
+            }
+            Err(refusal) => {
+                Verdict::Rejected { reason: tactic::explain(&self.database, &self.board, goals, parsed.assertion, refusal) }
+            }
+        })
+    }
+}
