@@ -7,6 +7,7 @@ mod backward;
 mod batch;
 mod cache;
 mod config;
+mod cpu;
 mod error;
 mod forward;
 mod model;
@@ -18,6 +19,7 @@ pub use backend::{AdamW, Backend, Dropout, Heads, Kind, Lora, Packed, Sampling, 
 pub use batch::Batch;
 pub use cache::{Cache, Runs};
 pub use config::{Config, Family, RopeScaling};
+pub use cpu::{Cpu, CpuTensor};
 pub use error::{Error, Result};
 pub use model::{Block, Linear, Model};
 pub use parameter::Parameter;

@@ -1,0 +1,209 @@
+//! Causal attention over packed sequences, a block of queries at a time: scores exist for one block only.
+
+use rayon::prelude::*;
+
+use super::gemm::{Mat, Start, gemm_here};
+use super::parallel::Shared;
+use super::simd::{dot, exp, exp_sum, max, simd};
+use crate::{Heads, Span};
+
+/// Queries in a block.
+const BLOCK: usize = 56;
+
+/// One sequence and one key/value head: the unit of parallel work.
+fn tasks(heads: Heads, starts: &[u32]) -> Vec<(usize, usize, usize)> {
+    let mut tasks: Vec<_> =
+        starts.windows(2).flat_map(|w| (0..heads.kv_heads).map(move |h| (w[0] as usize, (w[1] - w[0]) as usize, h))).collect();
+    // The longest first, so that the cores finish together.
+    tasks.sort_by_key(|&(first, len, head)| (std::cmp::Reverse(len), first, head));
+    tasks
+}
+
+fn each(parallel: bool, tasks: &[(usize, usize, usize)], f: impl Fn(usize, usize, usize) + Sync) {
+    if parallel {
+        tasks.par_iter().with_max_len(1).for_each(|&(first, len, head)| f(first, len, head));
+    } else {
+        tasks.iter().for_each(|&(first, len, head)| f(first, len, head));
+    }
+}
+
+/// Whether attention over these sequences is worth waking another thread.
+fn worth_it(heads: Heads, starts: &[u32]) -> bool {
+    let pairs: usize = starts.windows(2).map(|w| ((w[1] - w[0]) as usize).pow(2)).sum();
+    pairs * heads.q() > 1 << 18
+}
+
+simd! {
+    /// Causal softmax of a block of scores, in place; row `i` sees `first + i + 1` keys. Leaves zeros beyond and returns
+    /// the log-sum-exp of each row's scaled scores.
+    pub fn softmax(scores: &mut [f32], keys: usize, first: usize, scale: f32, lse: &mut [f32]) {
+        for (i, (row, lse)) in scores.chunks_exact_mut(keys).zip(lse).enumerate() {
+            let (seen, hidden) = row.split_at_mut(first + i + 1);
+            seen.iter_mut().for_each(|s| *s *= scale);
+            let top = max(seen);
+            let sum = exp_sum(seen, top);
+            let inverse = 1.0 / sum;
+            seen.iter_mut().for_each(|s| *s *= inverse);
+            hidden.fill(0.0);
+            *lse = top + sum.ln();
+        }
+    }
+}
+
+/// `out` and `lse` as [`crate::Backend::attention`] describes them.
+pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: &mut [f32]) {
+    let (dim, width, group) = (heads.dim, heads.qkv(), heads.heads / heads.kv_heads);
+    let scale = 1.0 / (dim as f32).sqrt();
+    let (out, lse) = (Shared::new(out), Shared::new(lse));
+    each(worth_it(heads, starts), &tasks(heads, starts), |row0, len, kv| {
+        let k = &qkv[row0 * width + heads.q() + kv * dim..];
+        let v = &qkv[row0 * width + heads.q() + heads.kv() + kv * dim..];
+        let mut scores = vec![0.0; BLOCK.min(len) * len];
+        let (mut block_out, mut block_lse) = (vec![0.0; BLOCK * dim], vec![0.0; BLOCK]);
+        for head in kv * group..(kv + 1) * group {
+            for first in (0..len).step_by(BLOCK) {
+                let queries = BLOCK.min(len - first);
+                let keys = first + queries;
+                let q = &qkv[(row0 + first) * width + head * dim..];
+                let s = &mut scores[..queries * keys];
+                gemm_here(queries, keys, dim, Mat::rows(q, width), Mat::columns(k, width), Start::Zero, s, keys);
+                softmax(s, keys, first, scale, &mut block_lse[..queries]);
+                gemm_here(queries, dim, keys, Mat::rows(s, keys), Mat::rows(v, width), Start::Zero, &mut block_out, dim);
+                for i in 0..queries {
+                    let row = row0 + first + i;
+                    // SAFETY: this row and head belong to this task.
+                    unsafe {
+                        out.part(row * heads.q() + head * dim, dim).copy_from_slice(&block_out[i * dim..][..dim]);
+                        lse.part(row * heads.heads + head, 1)[0] = block_lse[i];
+                    }
+                }
+            }
+        }
+    });
+}
+
+simd! {
+    /// Turns scores into probabilities `p` and `dp` into the scores' gradient, both zero where a key is hidden.
+    pub fn softmax_backward(p: &mut [f32], dp: &mut [f32], keys: usize, first: usize, scale: f32, lse: &[f32], delta: &[f32]) {
+        for (i, (p, dp)) in p.chunks_exact_mut(keys).zip(dp.chunks_exact_mut(keys)).enumerate() {
+            let seen = first + i + 1;
+            for (p, dp) in p[..seen].iter_mut().zip(&mut dp[..seen]) {
+                *p = exp(p.mul_add(scale, -lse[i]));
+                *dp = *p * (*dp - delta[i]) * scale;
+            }
+            p[seen..].fill(0.0);
+            dp[seen..].fill(0.0);
+        }
+    }
+}
+
+simd! {
+    pub fn inner(a: &[f32], b: &[f32]) -> f32 {
+        dot(a, b)
+    }
+}
+
+/// The gradient with respect to `qkv`.
+pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], out: &[f32], lse: &[f32], dout: &[f32], dqkv: &mut [f32]) {
+    let (dim, width, group) = (heads.dim, heads.qkv(), heads.heads / heads.kv_heads);
+    let scale = 1.0 / (dim as f32).sqrt();
+    let dqkv = Shared::new(dqkv);
+    each(worth_it(heads, starts), &tasks(heads, starts), |row0, len, kv| {
+        let k = &qkv[row0 * width + heads.q() + kv * dim..];
+        let v = &qkv[row0 * width + heads.q() + heads.kv() + kv * dim..];
+        let (mut dk, mut dv) = (vec![0.0; len * dim], vec![0.0; len * dim]);
+        let mut dq = vec![0.0; BLOCK * dim];
+        let (mut p, mut dp) = (vec![0.0; BLOCK.min(len) * len], vec![0.0; BLOCK.min(len) * len]);
+        let (mut block_lse, mut delta) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for head in kv * group..(kv + 1) * group {
+            for first in (0..len).step_by(BLOCK) {
+                let queries = BLOCK.min(len - first);
+                let keys = first + queries;
+                let row = row0 + first;
+                let q = Mat::rows(&qkv[row * width + head * dim..], width);
+                let dout_at = &dout[row * heads.q() + head * dim..];
+                let go = Mat::rows(dout_at, heads.q());
+                for i in 0..queries {
+                    let at = (row + i) * heads.q() + head * dim;
+                    delta[i] = inner(&out[at..][..dim], &dout[at..][..dim]);
+                    block_lse[i] = lse[(row + i) * heads.heads + head];
+                }
+                let (p, dp) = (&mut p[..queries * keys], &mut dp[..queries * keys]);
+                gemm_here(queries, keys, dim, q, Mat::columns(k, width), Start::Zero, p, keys);
+                gemm_here(queries, keys, dim, go, Mat::columns(v, width), Start::Zero, dp, keys);
+                softmax_backward(p, dp, keys, first, scale, &block_lse, &delta);
+                gemm_here(keys, dim, queries, Mat::columns(p, keys), go, Start::Old, &mut dv, dim);
+                gemm_here(keys, dim, queries, Mat::columns(dp, keys), q, Start::Old, &mut dk, dim);
+                gemm_here(queries, dim, keys, Mat::rows(dp, keys), Mat::rows(k, width), Start::Zero, &mut dq, dim);
+                for i in 0..queries {
+                    // SAFETY: this row's query head belongs to this task.
+                    unsafe { dqkv.part((row + i) * width + head * dim, dim) }.copy_from_slice(&dq[i * dim..][..dim]);
+                }
+            }
+        }
+        for i in 0..len {
+            let at = (row0 + i) * width + heads.q() + kv * dim;
+            // SAFETY: this row's key and value heads belong to this task.
+            unsafe {
+                dqkv.part(at, dim).copy_from_slice(&dk[i * dim..][..dim]);
+                dqkv.part(at + heads.kv(), dim).copy_from_slice(&dv[i * dim..][..dim]);
+            }
+        }
+    });
+}
+
+simd! {
+    /// One query head over a cached past given as two runs of rows, `pitch` apart; `out` is overwritten.
+    pub fn decode_head(q: &[f32], runs: [(&[f32], &[f32], usize); 2], pitch: usize, scores: &mut [f32], out: &mut [f32]) {
+        let dim = q.len();
+        let scale = 1.0 / (dim as f32).sqrt();
+        let mut at = 0;
+        for (keys, _, len) in runs {
+            for j in 0..len {
+                scores[at] = dot(q, &keys[j * pitch..][..dim]) * scale;
+                at += 1;
+            }
+        }
+        let top = max(&scores[..at]);
+        let inverse = 1.0 / exp_sum(&mut scores[..at], top);
+        out.fill(0.0);
+        at = 0;
+        for (_, values, len) in runs {
+            for j in 0..len {
+                let p = scores[at] * inverse;
+                for (o, v) in out.iter_mut().zip(&values[j * pitch..][..dim]) {
+                    *o = p.mul_add(*v, *o);
+                }
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Attention of single rows over their cached past.
+pub fn decode(n: usize, heads: Heads, qkv: &[f32], cache: &[f32], spans: &[u32], out: &mut [f32]) {
+    let (dim, group, pitch) = (heads.dim, heads.heads / heads.kv_heads, 2 * heads.kv());
+    let spans: Vec<Span> =
+        spans[..4 * n].chunks_exact(4).map(|s| Span { prefix: s[0], prefix_len: s[1], own: s[2], own_len: s[3] }).collect();
+    let past: usize = spans.iter().map(|s| (s.prefix_len + s.own_len) as usize).sum();
+    let out = Shared::new(out);
+    super::parallel::rows(n, past * heads.q() / n.max(1), |range| {
+        let mut scores = Vec::new();
+        for i in range {
+            let span = spans[i];
+            scores.resize((span.prefix_len + span.own_len) as usize, 0.0);
+            // SAFETY: each row belongs to one task.
+            let out = unsafe { out.part(i * heads.q(), heads.q()) };
+            for (head, out) in out.chunks_exact_mut(dim).enumerate() {
+                let kv = head / group * dim;
+                let run = |first: u32, len: u32| {
+                    let rows = if len == 0 { &[][..] } else { &cache[first as usize * pitch..][..len as usize * pitch] };
+                    let keys = rows.get(kv..).unwrap_or_default();
+                    (keys, rows.get(heads.kv() + kv..).unwrap_or_default(), len as usize)
+                };
+                let runs = [run(span.prefix, span.prefix_len), run(span.own, span.own_len)];
+                decode_head(&qkv[i * heads.qkv() + head * dim..][..dim], runs, pitch, &mut scores, out);
+            }
+        }
+    });
+}

@@ -1,0 +1,451 @@
+//! Matrix products. Every element of the result is one chain of fused multiply-adds over k in ascending order, whatever the
+//! sizes, the blocking, the thread or the instruction set: a row's result never depends on what else is in the batch.
+
+use std::cell::RefCell;
+
+use rayon::prelude::*;
+
+use super::simd::{Level, level};
+
+/// Columns of a tile and of a packed panel.
+pub const NR: usize = 32;
+/// Most rows of a tile: 14 rows of two 512-bit vectors leave registers for the operands.
+const MR: usize = 14;
+/// Depth of a block: a panel of B of this depth fits the first-level cache.
+const KC: usize = 256;
+/// Rows that one task packs and multiplies.
+const MC: usize = 8 * MR;
+/// Below this many multiply-adds, waking another thread costs more than it saves.
+const PARALLEL: usize = 1 << 20;
+
+/// A matrix to read: element (i, j) is `data[i * row + j * col]`.
+#[derive(Clone, Copy)]
+pub struct Mat<'a> {
+    data: &'a [f32],
+    row: usize,
+    col: usize,
+}
+
+impl<'a> Mat<'a> {
+    /// Row-major, rows `stride` apart.
+    pub fn rows(data: &'a [f32], stride: usize) -> Self {
+        Mat { data, row: stride, col: 1 }
+    }
+
+    /// The transpose of a row-major matrix.
+    pub fn columns(data: &'a [f32], stride: usize) -> Self {
+        Mat { data, row: 1, col: stride }
+    }
+}
+
+/// What the chain of each element starts from.
+#[derive(Clone, Copy)]
+pub enum Start<'a> {
+    /// Zero.
+    Zero,
+    /// The element's old value.
+    Old,
+    /// The bias of its column.
+    Bias(&'a [f32]),
+}
+
+/// 64-byte aligned storage: an unaligned vector load that straddles cache lines costs two.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([f32; 16]);
+
+/// An aligned, growing scratch buffer.
+#[derive(Default)]
+pub struct Scratch(Vec<Line>);
+
+impl Scratch {
+    /// The first `len` numbers, whatever they hold.
+    pub fn get(&mut self, len: usize) -> &mut [f32] {
+        let lines = len.div_ceil(16);
+        if self.0.len() < lines {
+            self.0.resize(lines, Line([0.0; 16]));
+        }
+        // SAFETY: a Line is exactly sixteen f32, and `lines` of them are initialised.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), len) }
+    }
+
+    fn read(&self) -> &[f32] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 16) }
+    }
+}
+
+thread_local! {
+    static A_PANEL: RefCell<Scratch> = RefCell::default();
+    static B_PANELS: RefCell<Scratch> = RefCell::default();
+}
+
+/// A right-hand matrix rearranged into panels of [`NR`] columns, each `[k][NR]`, zero beyond the last column.
+pub struct PackedB {
+    data: Scratch,
+    k: usize,
+    n: usize,
+}
+
+impl PackedB {
+    /// Packs `b`, which is `[k, n]`.
+    pub fn new(b: Mat<'_>, k: usize, n: usize) -> Self {
+        let mut data = Scratch::default();
+        pack_b(b, k, n, data.get(n.div_ceil(NR) * NR * k));
+        PackedB { data, k, n }
+    }
+}
+
+fn pack_b(b: Mat<'_>, k: usize, n: usize, out: &mut [f32]) {
+    let panel = |(p, out): (usize, &mut [f32])| {
+        let first = p * NR;
+        let width = NR.min(n - first);
+        if b.col == 1 {
+            for (j, out) in out.chunks_exact_mut(NR).enumerate() {
+                out[..width].copy_from_slice(&b.data[j * b.row + first..][..width]);
+                out[width..].fill(0.0);
+            }
+        } else {
+            // Columns are contiguous in memory; walk sixteen steps of k at a time so that both sides stay in the cache.
+            for j0 in (0..k).step_by(16) {
+                let depth = 16.min(k - j0);
+                for c in 0..NR {
+                    if c < width {
+                        let column = &b.data[(first + c) * b.col + j0 * b.row..];
+                        for j in 0..depth {
+                            out[(j0 + j) * NR + c] = column[j * b.row];
+                        }
+                    } else {
+                        (0..depth).for_each(|j| out[(j0 + j) * NR + c] = 0.0);
+                    }
+                }
+            }
+        }
+    };
+    if k * n >= PARALLEL / 4 {
+        out.par_chunks_mut(NR * k).enumerate().for_each(panel);
+    } else {
+        out.chunks_mut(NR * k).enumerate().for_each(panel);
+    }
+}
+
+/// C = start + A B with C `[m, n]`, rows `stride` apart; uses every core when it is worth it.
+#[allow(clippy::too_many_arguments)]
+pub fn gemm(m: usize, n: usize, k: usize, a: Mat<'_>, b: Mat<'_>, start: Start<'_>, c: &mut [f32], stride: usize) {
+    // Taken out of its cell: a rayon thread that waits inside may pick up another product.
+    let mut scratch = B_PANELS.take();
+    pack_b(b, k, n, scratch.get(n.div_ceil(NR) * NR * k));
+    multiply(m, n, k, a, scratch.read(), start, c, stride, m * n * k >= PARALLEL);
+    B_PANELS.set(scratch);
+}
+
+/// The same with B packed before.
+pub fn gemm_packed(m: usize, a: Mat<'_>, b: &PackedB, start: Start<'_>, c: &mut [f32], stride: usize) {
+    multiply(m, b.n, b.k, a, b.data.read(), start, c, stride, m * b.n * b.k >= PARALLEL);
+}
+
+/// The same on this thread alone, for use inside parallel loops.
+#[allow(clippy::too_many_arguments)]
+pub fn gemm_here(m: usize, n: usize, k: usize, a: Mat<'_>, b: Mat<'_>, start: Start<'_>, c: &mut [f32], stride: usize) {
+    let mut scratch = B_PANELS.take();
+    let panels = n.div_ceil(NR);
+    let out = scratch.get(panels * NR * k);
+    // Small enough to pack here.
+    for (p, out) in out.chunks_mut((NR * k).max(1)).enumerate() {
+        let first = p * NR;
+        let width = NR.min(n - first);
+        for j in 0..k {
+            let row = &mut out[j * NR..(j + 1) * NR];
+            if b.col == 1 {
+                row[..width].copy_from_slice(&b.data[j * b.row + first..][..width]);
+            } else {
+                for (i, v) in row[..width].iter_mut().enumerate() {
+                    *v = b.data[j * b.row + (first + i) * b.col];
+                }
+            }
+            row[width..].fill(0.0);
+        }
+    }
+    multiply(m, n, k, a, scratch.read(), start, c, stride, false);
+    B_PANELS.set(scratch);
+}
+
+/// A pointer that tasks writing disjoint tiles share.
+#[derive(Clone, Copy)]
+struct Out(*mut f32);
+// SAFETY: every task writes its own tiles only.
+unsafe impl Send for Out {}
+// SAFETY: as above.
+unsafe impl Sync for Out {}
+
+#[allow(clippy::too_many_arguments)]
+fn multiply(m: usize, n: usize, k: usize, a: Mat<'_>, b: &[f32], start: Start<'_>, c: &mut [f32], stride: usize, parallel: bool) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    assert!(c.len() >= (m - 1) * stride + n, "gemm: the result does not fit its buffer");
+    assert!(k == 0 || a.data.len() > (m - 1) * a.row + (k - 1) * a.col, "gemm: A is too short");
+    assert!(b.len() >= n.div_ceil(NR) * NR * k, "gemm: B is too short");
+    if k == 0 {
+        for row in c.chunks_mut(stride).take(m) {
+            match start {
+                Start::Zero => row[..n].fill(0.0),
+                Start::Old => {}
+                Start::Bias(bias) => row[..n].copy_from_slice(&bias[..n]),
+            }
+        }
+        return;
+    }
+    let out = Out(c.as_mut_ptr());
+    let panels = n.div_ceil(NR);
+    let row_tasks = m.div_ceil(MC);
+    let threads = rayon::current_num_threads();
+    // Enough tasks to keep every thread busy, split by rows first: splitting columns packs A again.
+    let column_tasks = if parallel { (4 * threads).div_ceil(row_tasks).clamp(1, panels.div_ceil(2)) } else { 1 };
+    let wide = panels.div_ceil(column_tasks);
+    let task = |t: usize| {
+        let (rt, ct) = (t / column_tasks, t % column_tasks);
+        let (i0, p0) = (rt * MC, ct * wide);
+        let (rows, p1) = (MC.min(m - i0), (p0 + wide).min(panels));
+        if p0 < p1 {
+            block(i0, rows, p0, p1, n, k, a, b, start, out, stride);
+        }
+    };
+    if parallel && row_tasks * column_tasks > 1 {
+        (0..row_tasks * column_tasks).into_par_iter().with_max_len(1).for_each(task);
+    } else {
+        (0..row_tasks * column_tasks).for_each(task);
+    }
+}
+
+/// Rows `i0..i0 + rows` of the result in panels `p0..p1`.
+#[allow(clippy::too_many_arguments)]
+fn block(
+    i0: usize,
+    rows: usize,
+    p0: usize,
+    p1: usize,
+    n: usize,
+    k: usize,
+    a: Mat<'_>,
+    b: &[f32],
+    start: Start<'_>,
+    out: Out,
+    stride: usize,
+) {
+    // Rows are spread evenly over the tiles: 16 rows are two tiles of 8, not 14 and 2.
+    let tiles = rows.div_ceil(MR);
+    let cut = |t: usize| t * rows / tiles;
+    let mut scratch = A_PANEL.take();
+    let packed = scratch.get(rows * KC.min(k));
+    for k0 in (0..k).step_by(KC) {
+        let depth = KC.min(k - k0);
+        for t in 0..tiles {
+            let (r0, r1) = (cut(t), cut(t + 1));
+            pack_a(a, i0 + r0, r1 - r0, k0, depth, &mut packed[r0 * depth..r1 * depth]);
+        }
+        for p in p0..p1 {
+            let panel = &b[p * NR * k + k0 * NR..][..depth * NR];
+            let width = NR.min(n - p * NR);
+            for t in 0..tiles {
+                let (r0, r1) = (cut(t), cut(t + 1));
+                let height = r1 - r0;
+                let pa = &packed[r0 * depth..r1 * depth];
+                // SAFETY: the tile lies inside C (asserted by the caller) and belongs to this task.
+                let tile = unsafe { out.0.add((i0 + r0) * stride + p * NR) };
+                let first = k0 == 0;
+                if width == NR {
+                    if first {
+                        // SAFETY: a full tile of `height` rows and NR columns.
+                        unsafe { begin(tile, stride, height, NR, p * NR, start) };
+                    }
+                    // SAFETY: as above; the panels are `depth` deep.
+                    unsafe { kernel(height, depth, pa.as_ptr(), panel.as_ptr(), tile, stride) };
+                } else {
+                    let mut edge = [0.0f32; MR * NR];
+                    // SAFETY: only `width` columns of C are touched; the kernel works in the local tile.
+                    unsafe {
+                        if first {
+                            begin(tile, stride, height, width, p * NR, start);
+                        }
+                        for r in 0..height {
+                            std::ptr::copy_nonoverlapping(tile.add(r * stride), edge.as_mut_ptr().add(r * NR), width);
+                        }
+                        kernel(height, depth, pa.as_ptr(), panel.as_ptr(), edge.as_mut_ptr(), NR);
+                        for r in 0..height {
+                            std::ptr::copy_nonoverlapping(edge.as_ptr().add(r * NR), tile.add(r * stride), width);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    A_PANEL.set(scratch);
+}
+
+/// Writes the start of each chain into the tile.
+unsafe fn begin(tile: *mut f32, stride: usize, height: usize, width: usize, column: usize, start: Start<'_>) {
+    for r in 0..height {
+        // SAFETY: the caller's tile has this many rows and columns.
+        let row = unsafe { std::slice::from_raw_parts_mut(tile.add(r * stride), width) };
+        match start {
+            Start::Zero => row.fill(0.0),
+            Start::Old => {}
+            Start::Bias(bias) => row.copy_from_slice(&bias[column..column + width]),
+        }
+    }
+}
+
+/// Rearranges `height` rows of A into `[depth][height]`.
+fn pack_a(a: Mat<'_>, i0: usize, height: usize, k0: usize, depth: usize, out: &mut [f32]) {
+    if a.row == 1 {
+        for (j, out) in out.chunks_exact_mut(height).enumerate() {
+            out.copy_from_slice(&a.data[i0 + (k0 + j) * a.col..][..height]);
+        }
+    } else {
+        for r in 0..height {
+            let row = &a.data[(i0 + r) * a.row + k0 * a.col..];
+            for j in 0..depth {
+                out[j * height + r] = row[j * a.col];
+            }
+        }
+    }
+}
+
+/// `c += a b` for one tile of up to [`MR`] rows.
+unsafe fn kernel(height: usize, depth: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::Avx512 {
+        macro_rules! dispatch {
+            ($($h:literal)*) => {
+                match height {
+                    // SAFETY: the caller's promise, and the features were detected.
+                    $($h => unsafe { avx512::<$h>(depth, a, b, c, stride) },)*
+                    _ => unreachable!("tiles have 1 to 14 rows"),
+                }
+            };
+        }
+        return dispatch!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+    }
+    for r0 in (0..height).step_by(4) {
+        let rows = 4.min(height - r0);
+        for half in [0, 16] {
+            // SAFETY: the caller's promise; this is a part of the tile.
+            unsafe { quarter(rows, depth, height, a.add(r0), b.add(half), c.add(r0 * stride + half), stride) };
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn avx512<const M: usize>(depth: usize, mut a: *const f32, mut b: *const f32, c: *mut f32, stride: usize) {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller promises a tile of M rows and panels of this depth.
+    unsafe {
+        let mut acc = [[_mm512_setzero_ps(); 2]; M];
+        for r in 0..M {
+            acc[r] = [_mm512_loadu_ps(c.add(r * stride)), _mm512_loadu_ps(c.add(r * stride + 16))];
+        }
+        for _ in 0..depth {
+            let b0 = _mm512_loadu_ps(b);
+            let b1 = _mm512_loadu_ps(b.add(16));
+            for (r, acc) in acc.iter_mut().enumerate() {
+                let v = _mm512_set1_ps(*a.add(r));
+                acc[0] = _mm512_fmadd_ps(v, b0, acc[0]);
+                acc[1] = _mm512_fmadd_ps(v, b1, acc[1]);
+            }
+            a = a.add(M);
+            b = b.add(NR);
+        }
+        for r in 0..M {
+            _mm512_storeu_ps(c.add(r * stride), acc[r][0]);
+            _mm512_storeu_ps(c.add(r * stride + 16), acc[r][1]);
+        }
+    }
+}
+
+/// Up to four rows and sixteen columns, in plain code that vectorises for AVX2 and NEON.
+unsafe fn quarter(rows: usize, depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+    #[inline(always)]
+    unsafe fn body<const M: usize>(depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+        // SAFETY: the caller promises a tile of M rows and sixteen columns, and panels of this depth.
+        unsafe {
+            let mut acc = [[0.0f32; 16]; M];
+            for (r, acc) in acc.iter_mut().enumerate() {
+                *acc = c.add(r * stride).cast::<[f32; 16]>().read_unaligned();
+            }
+            for j in 0..depth {
+                let b = b.add(j * NR).cast::<[f32; 16]>().read_unaligned();
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let v = *a.add(j * height + r);
+                    for i in 0..16 {
+                        acc[i] = v.mul_add(b[i], acc[i]);
+                    }
+                }
+            }
+            for (r, acc) in acc.iter().enumerate() {
+                c.add(r * stride).cast::<[f32; 16]>().write_unaligned(*acc);
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn by_rows(rows: usize, depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match rows {
+                1 => body::<1>(depth, height, a, b, c, stride),
+                2 => body::<2>(depth, height, a, b, c, stride),
+                3 => body::<3>(depth, height, a, b, c, stride),
+                _ => body::<4>(depth, height, a, b, c, stride),
+            }
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn avx2(rows: usize, depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+            // SAFETY: the caller's promise.
+            unsafe { by_rows(rows, depth, height, a, b, c, stride) }
+        }
+        if level() != Level::Baseline {
+            // SAFETY: the features were detected.
+            return unsafe { avx2(rows, depth, height, a, b, c, stride) };
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { by_rows(rows, depth, height, a, b, c, stride) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catamount_search::Stream;
+
+    fn random(len: usize, seed: u64) -> Vec<f32> {
+        (0..len as u64).map(|i| Stream::new(seed).uniform(i) as f32 - 0.5).collect()
+    }
+
+    #[test]
+    fn every_element_is_one_chain_of_multiply_adds() {
+        for (m, n, k) in [(1, 1, 1), (3, 5, 7), (14, 32, 256), (15, 33, 300), (130, 70, 513), (29, 100, 64)] {
+            let (a, b, bias) = (random(m * k, 1), random(k * n, 2), random(n, 3));
+            let mut c = vec![f32::NAN; m * n];
+            gemm(m, n, k, Mat::rows(&a, k), Mat::rows(&b, n), Start::Bias(&bias), &mut c, n);
+            let mut here = vec![f32::NAN; m * n];
+            let bt: Vec<f32> = (0..n * k).map(|i| b[(i % k) * n + i / k]).collect();
+            gemm_here(m, n, k, Mat::rows(&a, k), Mat::columns(&bt, k), Start::Bias(&bias), &mut here, n);
+            let at: Vec<f32> = (0..m * k).map(|i| a[(i % m) * k + i / m]).collect();
+            let mut old = c.clone();
+            let packed = PackedB::new(Mat::columns(&bt, k), k, n);
+            gemm_packed(m, Mat::columns(&at, m), &packed, Start::Old, &mut old, n);
+            for i in 0..m {
+                for j in 0..n {
+                    let chain = |s: f32| (0..k).fold(s, |s, l| a[i * k + l].mul_add(b[l * n + j], s));
+                    let want = chain(bias[j]);
+                    assert_eq!((c[i * n + j], here[i * n + j]), (want, want), "{m} {n} {k} at {i},{j}");
+                    assert_eq!(old[i * n + j], chain(want));
+                }
+            }
+        }
+    }
+}
