@@ -1,1 +1,43 @@
-//! From a trace's log-probabilities to log J and the weight of every step.
+//! From the log-probabilities of a demonstrated trace to the surrogate's log-success and the weight of every step.
+//!
+//! ```
+//! use catamount_objective::{Objective, Prior, Surrogate};
+//!
+//! let log_p = [-0.1, -4.6, -0.7]; // of the three demonstrated tactics, under the current policy
+//! let weighed = Surrogate::new(Objective::Bfs, 256).weigh(&log_p)?;
+//! assert!(weighed.weights[1] > 0.1 && weighed.weights[0] < 0.01); // only the unlikely tactic still matters
+//!
+//! let prior = Prior::new(5.0, 0.02)?; // a miss costs five expansions; one in fifty is never recovered from
+//! let weighed = Surrogate::new(Objective::Bfs, 256).with_prior(prior)?.weigh(&log_p)?;
+//! assert!(weighed.weights[0] > 0.01);
+//! # Ok::<(), catamount_objective::ObjectiveError>(())
+//! ```
+//!
+//! Knows nothing of provers, models, files or threads. Cost per trace of L steps at budget N:
+//!
+//! | objective | time | memory |
+//! |---|---|---|
+//! | `ce`, `ua`, `pass` | O(L) | O(L) |
+//! | `bfs`, `dfs` | O(L N) | O(L + N) |
+//! | `rdfs`, `vdfs` | O(L N) | O(L N), O(L sqrt N) beyond four million values |
+//! | `mcts` | O(L N^2) | O(L N) |
+
+mod backtrack;
+mod dual;
+mod error;
+mod geometric;
+mod number;
+mod objective;
+mod prior;
+mod retry;
+mod strategy;
+mod triple;
+mod wide;
+mod widening;
+
+pub use dual::Dual;
+pub use error::ObjectiveError;
+pub use objective::{Objective, Surrogate, Weighed};
+pub use prior::Prior;
+pub use strategy::{Status, Strategy, solve};
+pub use triple::by_recurrence;

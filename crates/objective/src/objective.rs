@@ -1,0 +1,220 @@
+//! The objectives by name, and the one entry point: log-probabilities in, log J and weights out.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::backtrack::{self, Scores};
+use crate::error::ObjectiveError;
+use crate::geometric;
+use crate::number::StepOdds;
+use crate::prior::Prior;
+use crate::wide::Wide;
+use crate::{retry, widening};
+
+/// Which model of the deployed search a trace's weights come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Objective {
+    /// Cross-entropy: one attempt at the whole trace (eq:sft_loss).
+    Ce,
+    /// Uniform allocation: N/L attempts at every step (eq:mf_objective_main).
+    Ua,
+    /// N independent rollouts of the whole trace (eq:passn_objective). N counts rollouts.
+    Pass,
+    /// Best-first search: retry in place, one shared budget (eq:bfs_trace_recurrence).
+    Bfs,
+    /// Depth-first search: the same recurrence as `Bfs`.
+    Dfs,
+    /// Randomised depth-first search: back to a uniform ancestor.
+    Rdfs,
+    /// Value-guided depth-first search: back to an ancestor by Levin score.
+    Vdfs,
+    /// Monte Carlo tree search: progressive widening (eq:mcts_selector).
+    Mcts,
+}
+
+impl Objective {
+    /// All of them, in the paper's order.
+    pub const ALL: [Objective; 8] = [
+        Objective::Ce,
+        Objective::Ua,
+        Objective::Pass,
+        Objective::Bfs,
+        Objective::Dfs,
+        Objective::Rdfs,
+        Objective::Vdfs,
+        Objective::Mcts,
+    ];
+
+    /// The name used on the command line and in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::Ce => "ce",
+            Objective::Ua => "ua",
+            Objective::Pass => "pass",
+            Objective::Bfs => "bfs",
+            Objective::Dfs => "dfs",
+            Objective::Rdfs => "rdfs",
+            Objective::Vdfs => "vdfs",
+            Objective::Mcts => "mcts",
+        }
+    }
+
+    /// All names, for messages.
+    pub fn names() -> String {
+        Objective::ALL.map(Objective::name).join(", ")
+    }
+
+    /// The smallest budget with which a trace of this length can succeed.
+    pub fn minimum_budget(self, length: usize) -> u64 {
+        match self {
+            Objective::Ce => 0,
+            Objective::Pass => 1,
+            Objective::Mcts => widening::minimum_budget(length),
+            _ => length as u64,
+        }
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Objective {
+    type Err = ObjectiveError;
+
+    fn from_str(name: &str) -> Result<Self, ObjectiveError> {
+        Objective::ALL
+            .into_iter()
+            .find(|objective| objective.name() == name)
+            .ok_or_else(|| ObjectiveError::Unknown { name: name.to_string() })
+    }
+}
+
+/// What the surrogate says of one trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weighed {
+    /// log J: the logarithm of the modelled success probability.
+    pub log_success: f64,
+    /// w_t = d log J / d log p_t, one for each step.
+    pub weights: Vec<f64>,
+    /// False if no run of the search could find the trace within the budget (J = 0). Such a trace has no weights of its own and
+    /// carries those of the smallest budget that can succeed: the CE limit, all ones and log J = sum of log p.
+    pub feasible: bool,
+}
+
+/// A trace-supported surrogate: an objective, the budget it is to be deployed with, and a prior on what misses cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Surrogate {
+    objective: Objective,
+    budget: u64,
+    prior: Prior,
+}
+
+impl Surrogate {
+    /// An objective at a budget of `budget` expansions (rollouts for `pass`; ignored by `ce`).
+    pub fn new(objective: Objective, budget: u64) -> Self {
+        Surrogate { objective, budget, prior: Prior::NONE }
+    }
+
+    /// The same with an off-trace prior. Refused for `pass` with a kappa, which has no meaning for rollouts.
+    pub fn with_prior(self, prior: Prior) -> Result<Self, ObjectiveError> {
+        if self.objective == Objective::Pass && prior.kappa() != 1.0 {
+            return Err(ObjectiveError::PassKappa);
+        }
+        Ok(Surrogate { prior, ..self })
+    }
+
+    /// The objective.
+    pub fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    /// The budget as given.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// The prior.
+    pub fn prior(&self) -> Prior {
+        self.prior
+    }
+
+    /// log J and the weights of a trace from the log-probabilities of its tactics.
+    pub fn weigh(&self, log_p: &[f64]) -> Result<Weighed, ObjectiveError> {
+        check_trace(log_p)?;
+        let ones = |feasible| Weighed { log_success: log_p.iter().sum(), weights: vec![1.0; log_p.len()], feasible };
+        let length = log_p.len();
+        if self.objective == Objective::Ce {
+            return Ok(ones(true));
+        }
+        if self.budget < self.objective.minimum_budget(length) {
+            return Ok(ones(false));
+        }
+        let q = self.prior.absorption();
+        let effective = self.prior.effective_budget(length, self.budget);
+        let budget = effective.floor() as usize;
+        Ok(match self.objective {
+            Objective::Ce => unreachable!("answered above"),
+            Objective::Ua => uniform_allocation(log_p, effective / length as f64, q),
+            Objective::Pass => {
+                let proof = geometric::attempts(log_p.iter().sum(), self.budget as f64, q);
+                Weighed { log_success: proof.log_success, weights: vec![proof.elasticity; length], feasible: true }
+            }
+            Objective::Bfs | Objective::Dfs => match narrow(log_p, q) {
+                Some(steps) => retry::solve(&steps, budget, q),
+                None => retry::solve(&wide(log_p, q), budget, q),
+            },
+            Objective::Rdfs => backtracking(log_p, &Scores::Uniform, budget, q),
+            Objective::Vdfs => backtracking(log_p, &Scores::Levin(log_p), budget, q),
+            Objective::Mcts if (budget as u64) < self.objective.minimum_budget(length) => ones(false),
+            Objective::Mcts => match narrow(log_p, q) {
+                Some(steps) => widening::solve(&steps, budget, q),
+                None => widening::solve(&wide(log_p, q), budget, q),
+            },
+        })
+    }
+}
+
+/// Refuses what is no trace, naming the step.
+pub(crate) fn check_trace(log_p: &[f64]) -> Result<(), ObjectiveError> {
+    if log_p.is_empty() {
+        return Err(ObjectiveError::EmptyTrace);
+    }
+    match log_p.iter().position(|value| !(value.is_finite() && *value <= 0.0)) {
+        Some(index) => Err(ObjectiveError::LogProbability { step: index + 1, value: log_p[index] }),
+        None => Ok(()),
+    }
+}
+
+fn uniform_allocation(log_p: &[f64], quota: f64, q: f64) -> Weighed {
+    let mut weighed = Weighed { log_success: 0.0, weights: Vec::with_capacity(log_p.len()), feasible: true };
+    for &log_p in log_p {
+        let step = geometric::attempts(log_p, quota, q);
+        weighed.log_success += step.log_success;
+        weighed.weights.push(step.elasticity);
+    }
+    weighed
+}
+
+fn backtracking(log_p: &[f64], scores: &Scores<'_>, budget: usize, q: f64) -> Weighed {
+    if let Some(steps) = narrow(log_p, q) {
+        let estimate = backtrack::solve(&steps, scores, budget, q);
+        if !estimate.doubtful {
+            return estimate.weighed;
+        }
+    }
+    backtrack::solve(&wide(log_p, q), scores, budget, q).weighed
+}
+
+/// The smallest probability of a whole trace for which every quantity of a recurrence stays well within the range of `f64`.
+const NARROW: f64 = -575.0;
+
+fn narrow(log_p: &[f64], q: f64) -> Option<Vec<StepOdds<f64>>> {
+    (log_p.iter().sum::<f64>() > NARROW).then(|| log_p.iter().map(|&log_p| StepOdds::<f64>::new(log_p, q)).collect())
+}
+
+pub(crate) fn wide(log_p: &[f64], q: f64) -> Vec<StepOdds<Wide>> {
+    log_p.iter().map(|&log_p| StepOdds::<Wide>::new(log_p, q)).collect()
+}
