@@ -83,7 +83,11 @@ pub fn write_to<'a>(out: &mut impl Write, traces: impl IntoIterator<Item = &'a T
 
 /// One line as a trace, or what is wrong with it.
 pub(crate) fn parse(line: &[u8]) -> Result<Trace, String> {
-    let trace: Trace = serde_json::from_slice(line).map_err(|e| format!("not a trace: {e}"))?;
+    let trace: Trace = serde_json::from_slice(line).map_err(|e| {
+        // The parser counts lines within this line; the reader counts those of the file.
+        let text = e.to_string();
+        format!("not a trace: {} (column {})", text.split(" at line ").next().unwrap_or(&text), e.column())
+    })?;
     check(&trace)?;
     Ok(trace)
 }

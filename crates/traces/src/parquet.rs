@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::panic::catch_unwind;
 use std::path::Path;
 
 use ::parquet::errors::ParquetError;
@@ -33,6 +34,11 @@ pub enum Shape {
 
 /// Reads a file in any of the three shapes. LeanDojo's theorems whose proof is a term come back without steps.
 pub fn read(path: &Path) -> Result<Vec<Trace>, Error> {
+    // The Parquet library panics on some damaged files; to our callers that is one more unreadable file.
+    catch_unwind(|| read_rows(path)).unwrap_or_else(|_| Err(Error::file(path, "not a readable Parquet file: it is damaged")))
+}
+
+fn read_rows(path: &Path) -> Result<Vec<Trace>, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     let broken = |e: ParquetError| Error::file(path, format!("not a readable Parquet file: {e}"));
     let reader = SerializedFileReader::new(file).map_err(broken)?;

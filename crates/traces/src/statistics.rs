@@ -87,7 +87,7 @@ fn tokens(text: &str) -> usize {
     let mut in_word = false;
     for c in text.chars() {
         let word = c.is_alphanumeric() || c == '_';
-        count += usize::from(!c.is_whitespace() && !(word && in_word));
+        count += usize::from(!(c.is_whitespace() || word && in_word));
         in_word = word;
     }
     count

@@ -1,0 +1,280 @@
+//! Every format's round trip, and what is said about files that are wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use catamount_traces::leandojo::{self, Entry};
+use catamount_traces::parquet::{self, Shape};
+use catamount_traces::{Format, Manifest, Step, Theorem, Trace, detect, jsonl, read_any, validate, write_any};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+fn put(folder: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn any_trace() -> impl Strategy<Value = Trace> {
+    let text = "[ -~α-ωⱯ⊢\n\"\\\\]{0,20}";
+    let step = (text, "[a-z⟨⟩]{1,8}", proptest::option::of(text));
+    let theorem = (text, proptest::option::of(text), proptest::option::of("[a-z/]{1,9}"), proptest::option::of(any::<u32>()));
+    (theorem, proptest::collection::vec(step, 1..6)).prop_map(|((statement, header, file, line), steps)| Trace {
+        theorem: Theorem { name: String::new(), statement, header, file, line },
+        steps: steps.into_iter().map(|(state, tactic, next)| Step { state, tactic, next }).collect(),
+    })
+}
+
+fn any_traces() -> impl Strategy<Value = Vec<Trace>> {
+    proptest::collection::vec(any_trace(), 0..12).prop_map(|mut traces| {
+        traces.iter_mut().enumerate().for_each(|(at, trace)| trace.theorem.name = format!("t{at}.é"));
+        traces
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn own_format_and_parquet_lose_nothing(traces in any_traces()) {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("own.jsonl");
+        jsonl::write(&path, &traces).unwrap();
+        prop_assert_eq!(&jsonl::read(&path).unwrap(), &traces);
+        for shape in [Shape::Nested, Shape::Flat] {
+            let path = folder.path().join("columns.parquet");
+            parquet::write(&path, &traces, shape).unwrap();
+            prop_assert_eq!(&parquet::read(&path).unwrap(), &traces);
+        }
+        prop_assert_eq!(names(folder.path()), ["columns.parquet", "own.jsonl"], "no temporary file stays behind");
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..900) {
+        let folder = TempDir::new().unwrap();
+        for name in ["x.jsonl", "x.json", "x.parquet", "x"] {
+            let _ = validate(&put(&folder, name, &bytes));
+        }
+        // A real file, cut short or with a byte changed.
+        let path = folder.path().join("y.parquet");
+        parquet::write(&path, &[sample("a"), sample("b")], Shape::Nested).unwrap();
+        let mut real = fs::read(&path).unwrap();
+        let at = cut % real.len();
+        real[at] ^= bytes.first().copied().unwrap_or(1);
+        let _ = read_any(&put(&folder, "z.parquet", &real));
+        prop_assert!(read_any(&put(&folder, "w.parquet", &real[..at])).is_err());
+    }
+}
+
+fn sample(name: &str) -> Trace {
+    Trace {
+        theorem: Theorem {
+            name: name.into(),
+            statement: "p ∧ q → q".into(),
+            file: Some("A.lean".into()),
+            line: Some(3),
+            ..Theorem::default()
+        },
+        steps: vec![
+            Step { state: "⊢ p ∧ q → q".into(), tactic: "intro h".into(), next: Some("h : p ∧ q\n⊢ q".into()) },
+            Step { state: "h : p ∧ q\n⊢ q".into(), tactic: "exact h.2".into(), next: Some(String::new()) },
+        ],
+    }
+}
+
+const LEANDOJO: &str = r#"[
+  {"file_path": "A.lean", "full_name": "A.one", "start": [3, 1], "end": [5, 9], "commit": "c0ffee", "url": "https://example.org/a",
+   "traced_tactics": [
+     {"tactic": "constructor", "annotated_tactic": ["constructor", []], "state_before": "⊢ p ∧ q",
+      "state_after": "case left\n⊢ p\n\ncase right\n⊢ q"},
+     {"tactic": "all_goals assumption", "state_before": "case left\n⊢ p\n\ncase right\n⊢ q", "state_after": "no goals"}]},
+  {"file_path": "A.lean", "full_name": "A.two", "start": [7, 1], "end": [7, 30], "commit": "c0ffee", "url": "https://example.org/a",
+   "traced_tactics": []},
+  {"file_path": "B.lean", "full_name": "A.one", "start": [1, 1], "end": [2, 2], "commit": "c0ffee", "url": "https://example.org/a",
+   "traced_tactics": [{"tactic": "rfl", "state_before": "⊢ 1 = 1", "state_after": "no goals"}]}
+]"#;
+
+#[test]
+fn leandojo_keeps_what_it_does_not_know() {
+    let folder = TempDir::new().unwrap();
+    let entries = leandojo::read(&put(&folder, "in.json", LEANDOJO)).unwrap();
+    let out = folder.path().join("out.json");
+    leandojo::write(&out, &entries).unwrap();
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(value(&fs::read_to_string(&out).unwrap()), value(LEANDOJO));
+
+    let trace = entries[0].trace();
+    assert_eq!(trace.steps[0].next.as_deref(), Some("case left\n⊢ p\n\ncase right\n⊢ q"));
+    assert_eq!(trace.steps[1].next.as_deref(), Some(""));
+    assert_eq!((trace.theorem.file.as_deref(), trace.theorem.line), (Some("A.lean"), Some(3)));
+    let again = Entry::new(&trace, "u", "c");
+    assert_eq!(again.traced_tactics[1].state_after, "no goals");
+    assert_eq!(again.trace(), trace);
+}
+
+#[test]
+fn leandojo_without_tactics_or_with_a_repeated_name_is_left_out_and_said() {
+    let folder = TempDir::new().unwrap();
+    let loaded = read_any(&put(&folder, "in.json", LEANDOJO)).unwrap();
+    assert_eq!((loaded.format, loaded.traces.len()), (Format::LeanDojo, 1));
+    let skipped: Vec<(&str, &str)> = loaded.skipped.iter().map(|s| (s.name.as_str(), s.reason.as_str())).collect();
+    assert_eq!(skipped, [("A.two", "its proof has no tactics"), ("A.one", "its name occurred before")]);
+    // The same entries, one a line.
+    let lines: Vec<String> = leandojo::read(&folder.path().join("in.json"))
+        .unwrap()
+        .iter()
+        .map(|entry| serde_json::to_string(entry).unwrap())
+        .collect();
+    assert_eq!(read_any(&put(&folder, "in.jsonl", lines.join("\n"))).unwrap(), loaded);
+}
+
+#[test]
+fn states_after_are_filled_in_for_leandojo() {
+    let mut trace = sample("a");
+    trace.steps.iter_mut().for_each(|step| step.next = None);
+    let entry = Entry::new(&trace, "", "");
+    assert_eq!(entry.trace(), sample("a"));
+}
+
+#[test]
+fn errors_name_file_and_line() {
+    let folder = TempDir::new().unwrap();
+    let good = r#"{"name":"a","steps":[{"state":"s","tactic":"t"}]}"#;
+    let cases: [(&[u8], &str); 6] = [
+        (br#"{"name":"b","steps":[{"state""#, "bad.jsonl:3: not a trace"),
+        (br#"{"name":"b","steps":[]}"#, "bad.jsonl:3: \"b\" has no steps"),
+        (br#"{"name":"b","steps":[{"state":"s","tactic":"  "}]}"#, "bad.jsonl:3: step 1 of \"b\" has an empty tactic"),
+        (good.as_bytes(), "bad.jsonl:3: the name \"a\" occurs twice"),
+        (b"{\"name\":\"\xff\"}", "bad.jsonl:3: not a trace"),
+        (br#"{"name":" ","steps":[{"state":"s","tactic":"t"}]}"#, "bad.jsonl:3: the theorem has an empty name"),
+    ];
+    for (line, expected) in cases {
+        let path = put(&folder, "bad.jsonl", [good.as_bytes(), b"\n\n", line, b"\n"].concat());
+        let error = jsonl::read(&path).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let mut reader = jsonl::Reader::open(&put(&folder, "bad.jsonl", format!("{good}\nx\n{good}"))).unwrap();
+    assert!(reader.next().unwrap().is_ok() && reader.next().unwrap().is_err() && reader.next().is_none());
+    let deep = format!("{{\"name\":\"a\",\"x\":{}", "[".repeat(100_000));
+    let error = jsonl::read(&put(&folder, "deep.jsonl", deep)).unwrap_err().to_string();
+    assert!(error.contains("recursion"), "{error}");
+    let error = jsonl::read(&folder.path().join("none.jsonl")).unwrap_err().to_string();
+    assert!(error.contains("none.jsonl: "), "{error}");
+}
+
+#[test]
+fn a_failed_write_leaves_the_old_file() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.parquet");
+    parquet::write(&path, &[sample("a")], Shape::Nested).unwrap();
+    let empty = Trace { steps: vec![], ..sample("b") };
+    let error = parquet::write(&path, &[sample("a"), empty], Shape::Flat).unwrap_err().to_string();
+    assert!(error.contains("t.parquet: record 2: \"b\" has no steps"), "{error}");
+    assert_eq!(parquet::read(&path).unwrap(), [sample("a")]);
+    assert!(jsonl::write(&folder.path().join("no/such/t.jsonl"), &[sample("a")]).is_err());
+}
+
+#[test]
+fn formats_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    for name in ["t.jsonl", "t.json", "t.parquet"] {
+        let path = folder.path().join(name);
+        let written = write_any(&path, &[sample("a")]).unwrap();
+        assert_eq!(detect(&path).unwrap(), written);
+        assert_eq!(read_any(&path).unwrap().traces, [sample("a")]);
+        // The content decides where the name does not say.
+        let bare = put(&folder, "bare", fs::read(&path).unwrap());
+        assert_eq!(detect(&bare).unwrap(), written);
+    }
+    for (name, text, expected) in [
+        ("t.csv", "name,tactic\n", "not a format we know"),
+        ("t.json", "{\"a\": 1}", "not a format we know"),
+        ("t.parquet", "version https://example.org/lfs", "does not begin as one"),
+    ] {
+        let error = read_any(&put(&folder, name, text)).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains(expected), "{error}");
+    }
+    assert!(detect(folder.path()).unwrap_err().to_string().contains("is a folder"));
+    assert!(write_any(&folder.path().join("t.csv"), &[]).is_err());
+}
+
+#[test]
+fn validation_lists_everything() {
+    let folder = TempDir::new().unwrap();
+    let text = concat!(
+        r#"{"name":"a","steps":[{"state":"s","tactic":"t","next":"x"},{"state":"y","tactic":"u","next":"z"}]}"#,
+        "\n",
+        "nonsense\n\n",
+        r#"{"name":"a","steps":[{"state":"s","tactic":"t"}]}"#,
+        "\n",
+        r#"{"name":"b","steps":[{"state":"s","tactic":"t"}]}"#,
+        "\n",
+    );
+    let report = validate(&put(&folder, "v.jsonl", text)).unwrap();
+    assert!(!report.is_valid());
+    assert_eq!(report.errors.iter().map(|p| p.line).collect::<Vec<_>>(), [2, 4]);
+    assert!(report.errors[1].message.contains("occurs on line 1 already"));
+    assert_eq!(report.warnings.len(), 2, "{:?}", report.warnings);
+    assert_eq!((report.statistics.traces, report.statistics.steps, report.statistics.duplicate_steps), (2, 3, 1));
+    let text = report.to_string();
+    assert!(text.contains("error: line 2") && text.contains("2 traces, 3 steps"), "{text}");
+    let path = folder.path().join("good.jsonl");
+    jsonl::write(&path, &[sample("a")]).unwrap();
+    let report = validate(&path).unwrap();
+    assert!(report.is_valid() && report.warnings.is_empty());
+}
+
+#[test]
+fn a_manifest_notices_a_changed_file() {
+    let folder = TempDir::new().unwrap();
+    let traces = [sample("a"), sample("b")];
+    jsonl::write(&folder.path().join("train.jsonl"), &traces).unwrap();
+    let mut manifest = Manifest::new("made by hand", Some(7));
+    manifest.add(folder.path(), "train.jsonl", &traces).unwrap();
+    manifest.write(folder.path()).unwrap();
+    let back = Manifest::read(folder.path()).unwrap();
+    assert_eq!(back, manifest);
+    assert_eq!((back.files["train.jsonl"].traces, back.files["train.jsonl"].steps), (2, 4));
+    back.verify(folder.path()).unwrap();
+    jsonl::write(&folder.path().join("train.jsonl"), &traces[..1]).unwrap();
+    let error = back.verify(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("train.jsonl: has changed"), "{error}");
+    put(&folder, "manifest.json", "{\n\"source\": 3}");
+    let error = Manifest::read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("manifest.json:2: not a manifest"), "{error}");
+}
+
+/// Bytes from another implementation, where one is installed: the Python package that the hub's own tools use.
+#[test]
+fn parquet_from_pyarrow_is_read() {
+    let Some(python) = std::env::var_os("CATAMOUNT_PYARROW") else { return };
+    let folder = TempDir::new().unwrap();
+    parquet::write(&folder.path().join("ours.parquet"), &[sample("a"), sample("b")], Shape::Nested).unwrap();
+    let script = r#"
+import sys, os, pyarrow as pa, pyarrow.parquet as pq
+os.chdir(sys.argv[1])
+ours = pq.read_table("ours.parquet").to_pylist()
+assert ours[1]["steps"][1]["tactic"] == "exact h.2" and ours[0]["line"] == 3, ours
+pq.write_table(pa.Table.from_pylist(ours), "nested.parquet", compression="zstd")
+flat = [dict(full_name=r["name"], theorem_statement=r["statement"], file_path=r["file"], line=r["line"], step=i, state_before=s["state"],
+        tactic=s["tactic"], state_after=s["next"]) for r in ours for i, s in enumerate(r["steps"])]
+pq.write_table(pa.Table.from_pylist(flat[::-1]), "flat.parquet")
+dojo = [dict(full_name=r["name"], file_path=r["file"], start=[r["line"], 1], theorem_statement=r["statement"], traced_tactics=[
+        dict(state_before=s["state"], tactic=s["tactic"], state_after=s["next"] or "no goals") for s in r["steps"]]) for r in ours]
+pq.write_table(pa.Table.from_pylist(dojo), "dojo.parquet")
+"#;
+    let ran = std::process::Command::new(python).args(["-c", script]).arg(folder.path()).status().unwrap();
+    assert!(ran.success());
+    for name in ["nested.parquet", "dojo.parquet"] {
+        assert_eq!(read_any(&folder.path().join(name)).unwrap().traces, [sample("a"), sample("b")], "{name}");
+    }
+    let flat = read_any(&folder.path().join("flat.parquet")).unwrap().traces;
+    assert_eq!(flat, [sample("b"), sample("a")]);
+}
