@@ -35,6 +35,8 @@ pub struct Unsupported {
     pub label: String,
     /// Why it cannot be used.
     pub reason: String,
+    /// Whether it is a theorem of the logic, rather than an axiom or a piece of syntax.
+    pub theorem: bool,
 }
 
 /// A Metamath database: its assertions as terms, and metamath-rs's own view of it for the final checks.

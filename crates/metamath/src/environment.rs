@@ -8,10 +8,8 @@ use rayon::prelude::*;
 
 use crate::axioms::Axioms;
 use crate::check;
-use crate::database::{Database, Scratch};
-use crate::kernel::{Board, QED};
-use crate::state::Texts;
-use crate::tactic;
+use crate::database::Database;
+use crate::prover::{Goals, Prover};
 
 /// A Metamath database as a prover. Cloning it is cheap.
 #[derive(Clone)]
@@ -59,12 +57,10 @@ impl Metamath {
 impl Environment for Metamath {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
         let id = self.database.theorem(&theorem.name).map_err(|error| Fault(error.to_string()))?;
-        let board = Board::new(&self.database, id);
-        let mut texts = Texts::new(&self.database, &board);
-        let root = texts.state(&self.database, &board, board.root());
-        let states = vec![board.root()];
-        let (database, scratch) = (self.database.clone(), Scratch::default());
-        Ok(Box::new(Proving { database, board, texts, root, states, scratch }))
+        let mut prover = Prover::new(&self.database, id);
+        let states = vec![prover.root()];
+        let root = prover.text(&self.database, prover.root());
+        Ok(Box::new(Proving { database: self.database.clone(), prover, root, states }))
     }
 
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
@@ -80,12 +76,9 @@ impl Environment for Metamath {
 /// One theorem being proved.
 struct Proving {
     database: Arc<Database>,
-    board: Board,
-    texts: Texts,
+    prover: Prover,
     root: String,
-    /// The list of goals of each state.
-    states: Vec<u32>,
-    scratch: Scratch,
+    states: Vec<Goals>,
 }
 
 impl Session for Proving {
@@ -95,19 +88,15 @@ impl Session for Proving {
 
     fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault> {
         let goals = *self.states.get(state.0 as usize).ok_or_else(|| Fault(format!("there is no state {}", state.0)))?;
-        let parsed = match tactic::parse(&self.database, &mut self.scratch, tactic, self.board.at) {
-            Ok(parsed) => parsed,
-            Err(reason) => return Ok(Verdict::Rejected { reason }),
-        };
-        Ok(match self.board.apply(&self.database, goals, parsed.assertion, &parsed.given) {
-            Ok(QED) => Verdict::Proved,
+        let database = &*self.database;
+        let applied = self.prover.read(database, tactic).and_then(|tactic| self.prover.apply(database, goals, &tactic));
+        Ok(match applied {
+            Err(reason) => Verdict::Rejected { reason },
+            Ok(next) if next.is_proved() => Verdict::Proved,
             Ok(next) => {
                 self.states.push(next);
-                let text = self.texts.state(&self.database, &self.board, next);
+                let text = self.prover.text(database, next);
                 Verdict::Open { state: StateId(self.states.len() as u32 - 1), text }
-            }
-            Err(refusal) => {
-                Verdict::Rejected { reason: tactic::explain(&self.database, &self.board, goals, parsed.assertion, refusal) }
             }
         })
     }

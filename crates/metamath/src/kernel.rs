@@ -290,11 +290,6 @@ impl Board {
         u != v && (row == 0 || column == 0 || self.distinct[usize::from(row - 1) * self.width + usize::from(column - 1)])
     }
 
-    /// Whether a variable is a dummy of this theorem.
-    pub(crate) fn is_dummy(&self, variable: u32) -> bool {
-        self.rows[variable as usize] == 0
-    }
-
     fn instantiate(&mut self, pattern: &[u32], given: &Given) -> Result<(GoalId, bool), Refusal> {
         let start = self.nodes.len();
         for &node in pattern {

@@ -138,7 +138,9 @@ fn rules(database: &mut Database, source: &metamath_rs::Database, statements: &[
 
 fn unsupported(database: &mut Database, statement: &StatementRef<'_>, reason: impl Into<String>) -> Meaning {
     let label = metamath_rs::as_str(statement.label()).to_owned();
-    database.unsupported.push(Unsupported { label, reason: reason.into() });
+    let typecode = symbols(statement).next().and_then(|typecode| database.symbols.get(typecode));
+    let theorem = statement.statement_type() == StatementType::Provable && typecode.is_none_or(|t| !database.bodies.contains(t));
+    database.unsupported.push(Unsupported { label, reason: reason.into(), theorem });
     Meaning::Unsupported
 }
 

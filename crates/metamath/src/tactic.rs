@@ -18,7 +18,7 @@ pub const LONGEST_TACTIC: usize = 1 << 16;
 
 /// A tactic understood: an assertion and the terms for its open slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tactic {
+pub struct Tactic {
     pub(crate) assertion: AssertionId,
     pub(crate) given: Given,
 }
