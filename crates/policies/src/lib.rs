@@ -16,9 +16,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod http;
 mod ngram;
 mod replay;
 mod text;
 
+pub use http::{Http, HttpError, HttpSettings};
 pub use ngram::{Ngram, NgramError};
 pub use replay::Replay;

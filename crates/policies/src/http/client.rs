@@ -1,0 +1,170 @@
+//! One question to the server: sent, waited for, tried again where that can help.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{env, thread};
+
+use catamount_search::{Fault, Sample, Stream};
+use serde_json::json;
+use ureq::Agent;
+
+use super::{HttpSettings, reply};
+
+/// The largest reply that is read.
+const LARGEST: u64 = 32 << 20;
+/// The longest wait between two tries.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Some samples of a question.
+pub(super) struct Job {
+    pub(super) serial: u64,
+    /// The place of the first sample within the question.
+    pub(super) first: usize,
+    pub(super) samples: usize,
+    pub(super) prompt: Arc<str>,
+    pub(super) stream: Stream,
+    /// Set once nobody wants the answer.
+    pub(super) cancelled: Arc<AtomicBool>,
+}
+
+pub(super) struct Client {
+    agent: Agent,
+    url: String,
+    key: Option<String>,
+    settings: HttpSettings,
+    /// The server could not be reached, retries and all: until it answers again, one try is enough.
+    down: AtomicBool,
+    closing: Arc<AtomicBool>,
+}
+
+/// What came of one try.
+enum Failure {
+    /// It may go better next time.
+    Passing { reason: String, unreachable: bool, wait: Option<Duration> },
+    /// It will not.
+    Lasting(String),
+}
+
+impl Client {
+    pub(super) fn new(settings: &HttpSettings, closing: Arc<AtomicBool>) -> Self {
+        let base = settings.url.trim_end_matches('/').trim_end_matches("/v1");
+        let config = Agent::config_builder()
+            .timeout_global(Some(settings.timeout))
+            .timeout_connect(Some(settings.timeout.min(Duration::from_secs(10))))
+            .http_status_as_error(false)
+            .max_idle_connections_per_host(settings.concurrency);
+        let host = base.split("://").nth(1).unwrap_or_default();
+        // A proxy set for the outside world cannot reach this machine's own servers.
+        let local = ["localhost", "127.", "[::1]"].iter().any(|name| host.starts_with(name));
+        let config = if local { config.proxy(None) } else { config };
+        Client {
+            agent: config.build().into(),
+            url: format!("{base}/v1/completions"),
+            key: env::var(&settings.key_variable).ok().filter(|key| !key.is_empty()),
+            settings: settings.clone(),
+            down: AtomicBool::new(false),
+            closing,
+        }
+    }
+
+    /// The samples of a job, however many tries that takes.
+    pub(super) fn ask(&self, job: &Job) -> Result<Vec<Sample>, Fault> {
+        let unwanted = || job.cancelled.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed);
+        let mut attempt = 0;
+        loop {
+            if unwanted() {
+                return Err(Fault("nobody waits for this answer any more".into()));
+            }
+            let (reason, unreachable, wait) = match self.ask_once(job) {
+                Ok(samples) => {
+                    self.down.store(false, Ordering::Relaxed);
+                    return Ok(samples);
+                }
+                Err(Failure::Lasting(reason)) => return Err(Fault(reason)),
+                Err(Failure::Passing { reason, unreachable, wait }) => (reason, unreachable, wait),
+            };
+            let known_down = unreachable && self.down.load(Ordering::Relaxed);
+            if attempt == self.settings.retries || known_down {
+                if unreachable {
+                    self.down.store(true, Ordering::Relaxed);
+                }
+                return Err(Fault(format!("{reason} (after {} tries)", attempt + 1)));
+            }
+            let doubled = self.settings.back_off.saturating_mul(1 << attempt.min(16));
+            // Jitter, so that requests that failed together do not come back together.
+            let jitter = 0.5 + job.stream.named("back-off").uniform(u64::from(attempt));
+            thread::sleep(wait.unwrap_or(doubled.min(LONGEST_WAIT).mul_f64(jitter)).min(LONGEST_WAIT));
+            attempt += 1;
+        }
+    }
+
+    fn ask_once(&self, job: &Job) -> Result<Vec<Sample>, Failure> {
+        let url = &self.url;
+        let mut request = self.agent.post(url).header("content-type", "application/json");
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let failed = |e: ureq::Error| self.failure(e);
+        let mut response = request.send(self.body(job)).map_err(failed)?;
+        let status = response.status().as_u16();
+        let wait = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let body = response.body_mut().with_config().limit(LARGEST).read_to_vec().map_err(failed)?;
+        if status == 200 {
+            let samples = reply::samples(&body, job.samples);
+            return samples.map_err(|reason| Failure::Lasting(format!("{url}: {reason}")));
+        }
+        let reason = format!("{url} answered with HTTP status {status}: {}", reply::excerpt(&body));
+        match status {
+            408 | 425 | 429 | 500..=599 => {
+                Err(Failure::Passing { reason, unreachable: false, wait: wait.map(Duration::from_secs) })
+            }
+            401 | 403 => Err(Failure::Lasting(format!("{reason}; the key is read from {}", self.settings.key_variable))),
+            404 => Err(Failure::Lasting(format!("{reason}; is the model {:?} loaded there?", self.settings.model))),
+            _ => Err(Failure::Lasting(reason)),
+        }
+    }
+
+    fn body(&self, job: &Job) -> Vec<u8> {
+        let settings = &self.settings;
+        let mut body = json!({
+            "prompt": &*job.prompt,
+            "n": job.samples,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "max_tokens": settings.max_tokens,
+            // Servers differ in how wide a seed may be; 31 bits suit all.
+            "seed": job.stream.0 >> 33,
+            "logprobs": 1,
+            "stream": false,
+        });
+        if !settings.stop.is_empty() {
+            body["stop"] = json!(settings.stop);
+        }
+        if let Some(model) = &settings.model {
+            body["model"] = json!(model);
+        }
+        body.to_string().into_bytes()
+    }
+
+    fn failure(&self, error: ureq::Error) -> Failure {
+        let url = &self.url;
+        let hint = "is the server running? start one with `vllm serve MODEL` or `llama-server -m MODEL.gguf`";
+        match error {
+            ureq::Error::Timeout(what) => {
+                let reason = format!("{url} did not answer within {:?} ({what})", self.settings.timeout);
+                Failure::Passing { reason, unreachable: true, wait: None }
+            }
+            ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
+                Failure::Passing { reason: format!("cannot reach {url}: {error}; {hint}"), unreachable: true, wait: None }
+            }
+            // A server that goes away in the middle of a reply shows as broken HTTP.
+            ureq::Error::Protocol(_) => Failure::Passing {
+                reason: format!("{url} does not speak HTTP as expected: {error}"),
+                unreachable: true,
+                wait: None,
+            },
+            other => Failure::Lasting(format!("{url}: {other}")),
+        }
+    }
+}
