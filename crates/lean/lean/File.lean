@@ -1,0 +1,139 @@
+/-! ### Files: elaborated command by command, with a snapshot before every theorem -/
+
+structure FileRequest where
+  text : String
+  path : String
+  module : String
+  trace : Bool
+  imports : Bool            -- take the file's own imports (native); otherwise it continues the context
+  after : String            -- commands to run once it is done
+
+structure FileResult where
+  after : Command.State
+  snapshots : Array Snapshot
+  theorems : Array Json
+  errors : Array Json
+
+def FileResult.fields (f : FileResult) : Fields :=
+  [("theorems", Json.arr f.theorems), ("errors", Json.arr f.errors)]
+
+/-- Commands before `in`, and the command they are about. -/
+partial def peelIn (stx : Syntax) (acc : Array Syntax) : Array Syntax × Syntax :=
+  if stx.getKind == `Lean.Parser.Command.in then peelIn (stx.getArg 2) (acc.push (stx.getArg 0))
+  else (acc, stx)
+
+def lossFields (l : Loss) : Fields := [("lost", Json.str l.why), ("detail", Json.str l.detail)]
+
+/-- What there is to say of one theorem of the file. -/
+def traceTheorem (req : FileRequest) (fm : FileMap) (snap : Snapshot) (thm : Syntax) (st1 : Command.State) (errs : List String) : BaseIO Fields := do
+  let val := thm.getArg 3
+  if val.getKind != `Lean.Parser.Command.declValSimple then return [("proof", Json.str "other")]
+  else
+    let body := val.getArg 1
+    if body.getKind != `Lean.Parser.Term.byTactic then return [("proof", Json.str "term")]
+    else
+      let tactics := ("proof", Json.str "tactics")
+      match errs with
+      | e :: _ => return tactics :: lossFields { why := "it does not elaborate", detail := e }
+      | [] =>
+        if !req.trace then return [tactics]
+        else
+          let inside ← insideName snap.cmd snap.id
+          let shown := { (ctxOf inside) with env := st1.env }
+          let c : Flatten := { src := req.text, fm := fm, runs := runsOf st1.infoState, level := 2 }
+          match (← replayBest snap shown c (body.getArg 1)) with
+          | .error l => return tactics :: lossFields l
+          | .ok (ss, r) =>
+            return [tactics, ("steps", Json.arr (stepsJson ss r.states 0 #[])), ("level", num r.level),
+                    ("axioms", Json.arr (nameArray r.axioms #[]))]
+
+def errorJson (line : Nat) (e : String) : Json := Json.mkObj [("line", num line), ("error", Json.str e)]
+
+def errorJsons (line : Nat) : List String → Array Json → Array Json
+  | [], acc => acc
+  | e :: es, acc => errorJsons line es (acc.push (errorJson line e))
+
+partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Command.Context) (ps : Parser.ModuleParserState)
+    (r : FileResult) : BaseIO FileResult := do
+  let c := ctxOf r.after
+  let (stx, ps', log) := Parser.parseCommand ictx (parserCtx c) ps {}
+  let fm := ictx.fileMap
+  let line := lineOf fm (startPos stx)
+  let r ← (do match (← firstError log) with
+    | some e => return { r with errors := r.errors.push (errorJson (lineOf fm ps'.pos.byteIdx) e) }
+    | none => return r : BaseIO FileResult)
+  if Parser.isTerminalCommand stx then return r
+  else
+    let st0 := { r.after with messages := {}, infoState := { enabled := req.trace } }
+    match (← (StateRefT'.run (Command.elabCommandTopLevel stx cctx) st0).toBaseIO) with
+    | .error e => fileLoop req ictx cctx ps' { r with errors := r.errors.push (errorJson line (← exceptionText e)) }
+    | .ok (_, st1) =>
+      let errs ← errorTexts st1.messages.toList []
+      let r := { r with errors := errorJsons line errs r.errors }
+      let (pre, inner) := peelIn stx #[]
+      let r ← (do match theoremNode inner with
+        | none => return r
+        | some thm =>
+          let id := ((thm.getArg 1).getArg 0).getId
+          let snap : Snapshot :=
+            { name := fullName c.ns id, id := id, line := lineOf fm (startPos thm),
+              cmd := { st0 with infoState := { enabled := false }, snapshotTasks := #[] }, before := pre, src := req.text,
+              statement := textBetween req.text fm (startPos thm) (startPos (thm.getArg 3)) }
+          let said ← traceTheorem req fm snap thm st1 errs
+          let about := [("name", Json.str (nameText snap.name)), ("line", num snap.line), ("statement", Json.str snap.statement)]
+          return { r with snapshots := r.snapshots.push snap, theorems := r.theorems.push (Json.mkObj (appendFields about said)) } : BaseIO FileResult)
+      fileLoop req ictx cctx ps'
+        { r with after := { st1 with messages := {}, infoState := { enabled := false }, snapshotTasks := #[] } }
+
+/-- Close what the file left open, so that the next one starts at the top. -/
+partial def closeScopes (st : Command.State) : BaseIO Command.State := do
+  match st.scopes with
+  | [] => return st
+  | [_] => return st
+  | sc :: _ =>
+    let quoted := if sc.header == "" then "end" else join3 "end «" sc.header "»"
+    match (← runTrusted quoted st) with
+    | .ok st' => closeScopes st'
+    | .error _ =>
+      match (← runTrusted (String.append "end " sc.header) st) with
+      | .ok st' => closeScopes st'
+      | .error _ => return { st with scopes := outermost st.scopes }
+where
+  outermost : List Command.Scope → List Command.Scope
+    | [] => []
+    | [s] => [s]
+    | _ :: ss => outermost ss
+
+/-- The state that the file's commands start in. -/
+def fileStart (c : Ctx) (req : FileRequest) (header : TSyntax `Lean.Parser.Module.header) : IO (Except Problem Command.State) := do
+  if req.imports then
+    let imports := Elab.headerToImports header
+    let env ← importModules imports {} 0 (loadExts := true)
+    return .ok (Command.mkState (env.setMainModule req.module.toName) {} {})
+  else
+    let st := { c.cmd with env := c.cmd.env.setMainModule req.module.toName }
+    -- Definitions are not compiled (the WebAssembly package has not what the compiler needs), and linters only cost time.
+    (runTrusted "noncomputable section\nset_option linter.all false" st : BaseIO _)
+
+/-- Elaborate a whole file. Errors of single commands are listed and the rest goes on, as Lean itself does. -/
+def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileResult) := do
+  let act : IO (Except Problem FileResult) := do
+    let ictx := inputCtx req.text
+    let (header, ps, log) ← Parser.parseHeader ictx
+    match (← firstError log) with
+    | some e => return .error { kind := "parse", text := e }
+    | none =>
+    match (← fileStart c req header) with
+    | .error e => return .error e
+    | .ok st =>
+      let cctx : Command.Context := { fileName := req.path, fileMap := ictx.fileMap, snap? := none, cancelTk? := none }
+      let r ← fileLoop req ictx cctx ps { after := st, snapshots := #[], theorems := #[], errors := #[] }
+      let done ← closeScopes { r.after with messages := {} }
+      if req.after == "" then return .ok { r with after := done }
+      else match (← runTrusted req.after done) with
+        | .ok st => return .ok { r with after := { st with messages := {} } }
+        | .error e => return .error e
+  match (← act.toBaseIO) with
+  | .ok r => return r
+  | .error e => return .error { kind := "elaboration", text := (toString e) }
+

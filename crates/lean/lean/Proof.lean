@@ -1,0 +1,220 @@
+/-! ### Proofs in progress: starting from a statement, running a tactic, finishing -/
+
+/-- An immutable snapshot, so that any number of tactics can be tried from it. -/
+structure Proof where
+  ctx : Ctx                 -- where the tactics are read and run
+  base : Environment        -- what the kernel starts from
+  name : Name
+  levels : List Name
+  type : Expr
+  root : Expr
+  core : Core.State
+  mst : Meta.State
+  term : Term.State
+  goals : List MVarId
+
+/-! #### Statements -/
+
+def lambdas : Expr → Nat
+  | .lam _ _ b _ => lambdas b + 1
+  | .mdata _ e => lambdas e
+  | _ => 0
+
+/-- The first node of kind `k`. -/
+partial def findKind (k : Name) (stx : Syntax) : Option Syntax :=
+  if stx.getKind == k then some stx else go stx.getArgs 0
+where
+  go (args : Array Syntax) (i : Nat) : Option Syntax :=
+    match args[i]? with
+    | none => none
+    | some a => match findKind k a with
+      | some s => some s
+      | none => go args (i + 1)
+
+def startPos (s : Syntax) : Nat := match s.getPos? true with | some p => p.byteIdx | none => 0
+def endPos (s : Syntax) : Nat := match s.getTailPos? true with | some p => p.byteIdx | none => 0
+def cut (s : String) (b e : Nat) : String := String.Pos.Raw.extract s ⟨b⟩ ⟨e⟩
+
+/-- A parsed statement. -/
+structure Statement where
+  text : String             -- with the placeholder proof
+  stx : Syntax
+  id : Name
+  idEnd : Nat
+
+/-- The theorem's own node inside a declaration: `theorem`, or Mathlib's `lemma`. -/
+def theoremNode (stx : Syntax) : Option Syntax :=
+  if stx.getKind == `Lean.Parser.Command.declaration && (stx.getArg 1).getKind == `Lean.Parser.Command.theorem then some (stx.getArg 1)
+  else if stx.getKind == `lemma then some (stx.getArg 1)
+  else none
+
+/-- Reads exactly one theorem without a proof: what is appended here must be its proof, and the last thing read. -/
+def parseStatement (c : Ctx) (stmt : String) : BaseIO (Except Problem Statement) := do
+  let bad (why : String) : Except Problem Statement := .error { kind := "statement", text := why }
+  let s := String.append stmt "\n:= sorry"
+  let ictx := inputCtx s
+  let (stx, ps, log) := Parser.parseCommand ictx (parserCtx c) {} {}
+  match (← firstError log) with
+  | some e => return .error { kind := "parse", text := e }
+  | none =>
+  match theoremNode stx with
+  | none => return bad "the statement must be one `theorem name ... : type`, without `:=`"
+  | some thm =>
+    let val := thm.getArg 3
+    if !(ictx.atEnd ps.pos) then return bad "the statement holds more than one command"
+    else if val.getKind != `Lean.Parser.Command.declValSimple || startPos val < stmt.utf8ByteSize then
+      return bad "the statement must stop before its proof: no `:=`, no `where`, no `|`"
+    else if startPos thm != startPos stx then return bad "the statement must start with `theorem`, without attributes or modifiers"
+    else match forbidden (thm.getArg 2) with
+      | some why => return .error { kind := "policy", text := String.append "in the statement, " why }
+      | none =>
+        let declId := thm.getArg 1
+        return .ok { text := s, stx := stx, id := (declId.getArg 0).getId, idEnd := endPos (declId.getArg 0) }
+
+/-- The constant that a statement, elaborated with a placeholder proof, makes. -/
+def elabStatement (c : Ctx) (s : String) (stx : Syntax) (id : Name) : BaseIO (Except Problem (ConstantInfo × Environment)) := do
+  match (← elabCommand s stx { c.cmd with messages := {} }) with
+  | .error e => return .error (← problemOf e)
+  | .ok (_, st) =>
+  match (← firstError st.messages) with
+  | some e => return .error { kind := "elaboration", text := e }
+  | none =>
+    let full := fullName c.ns id
+    match st.env.find? full with
+    | some ci => return .ok (ci, st.env)
+    | none => match st.env.find? (mkPrivateName st.env full) with
+      | some ci => return .ok (ci, st.env)
+      | none => return .error { kind := "statement", text := "the statement did not produce a declaration" }
+
+partial def lacksAny (env : Environment) (ns : Array Name) (i : Nat) : Bool :=
+  match ns[i]? with
+  | none => false
+  | some n => if hasConst env n then lacksAny env ns (i + 1) else true
+
+/-- The goal with its arguments introduced under the names they were given. -/
+def introduce (ty : Expr) (n : Nat) : TermElabM (Expr × MVarId) := do
+  let m ← Meta.mkFreshExprSyntheticOpaqueMVar ty
+  let (_, g) ← m.mvarId!.introNP n
+  return (m, g)
+
+/-- For `theorem A.b` the proof is read inside namespace `A`. -/
+def insideName (st : Command.State) (id : Name) : BaseIO Command.State := do
+  let np := parentOf id
+  if np.isAnonymous || isRooted id then return st
+  else match (← runTrusted (String.append "namespace " (nameText np)) st) with
+    | .error _ => return st
+    | .ok st' => return st'
+
+/-- Starts a proof of `stmt` in `c`. With `imports`, the header between them and `c` is held to the policy and the kernel
+starts from the imports; without, the kernel starts from `c`. When the statement makes auxiliary constants
+(`foo.match_1`, `foo._proof_1`) it is elaborated once more under another name and the proof runs where they exist. -/
+def startProof (imports : Option Ctx) (c : Ctx) (stmt : String) (heartbeats : Nat) : BaseIO (Except Problem Proof) := do
+  match (← parseStatement c stmt) with
+  | .error e => return .error e
+  | .ok s =>
+  match (← elabStatement c s.text s.stx s.id) with
+  | .error e => return .error e
+  | .ok (ci, env1) =>
+  let bent ← (do
+    match imports with
+    | none => return none
+    | some base => headerBends base c env1 s.stx ci.type : BaseIO (Option String))
+  match bent with
+  | some why => return .error { kind := "policy", text := why }
+  | none =>
+    let n := match ci.value? (allowOpaque := true) with
+      | some v => lambdas v
+      | none => 0
+    let where_ ← (do
+      if lacksAny c.env ci.type.getUsedConstants 0 then
+        let text := join3 (cut s.text 0 s.idEnd) "_statement" (cut s.text s.idEnd s.text.utf8ByteSize)
+        let (stx, _, _) := Parser.parseCommand (inputCtx text) (parserCtx c) {} {}
+        match (← elabStatement c text stx (addSuffix s.id)) with
+        | .error e => return .error e
+        | .ok (ci2, env2) => return .ok (ci2.type, env2)
+      else return .ok (ci.type, c.env) : BaseIO (Except Problem (Expr × Environment)))
+    match where_ with
+    | .error e => return .error e
+    | .ok (type, env) =>
+      let inside ← insideName c.cmd s.id
+      let pctx := { (ctxOf inside) with env := env }
+      match (← runTerm pctx ci.name heartbeats (coreState env `_catamount) {} { levelNames := ci.levelParams } (introduce type n)) with
+      | .error e => return .error (← problemOf e)
+      | .ok ((((root, g), ts), ms), cs) =>
+        return .ok { ctx := pctx, base := (match imports with | some b => b.env | none => c.env), name := ci.name, levels := ci.levelParams,
+                     type := type, root := root, core := cs, mst := ms, term := ts, goals := [g] }
+where
+  addSuffix : Name → Name
+    | .str p s => .str p (String.append s "_statement")
+    | n => n
+
+/-! #### Tactics -/
+
+def parseTactics (c : Ctx) (s : String) : Except Problem Syntax :=
+  let ictx := inputCtx s
+  let fn : Parser.ParserFn := Parser.andthenFn Parser.whitespace Parser.Tactic.tacticSeq.fn
+  let st := Parser.ParserFn.run fn ictx (parserCtx c) (Parser.getTokenTable c.env) (Parser.mkParserState s)
+  if st.hasError then .error { kind := "parse", text := st.toErrorMsg ictx }
+  else if ictx.atEnd st.pos then .ok st.stxStack.back
+  else .error { kind := "parse", text := (st.mkError "end of input").toErrorMsg ictx }
+
+def tacticBody (stx : Syntax) : Tactic.TacticM Unit := do
+  Tactic.evalTactic stx
+  Term.synthesizeSyntheticMVarsNoPostponing
+  Tactic.pruneSolvedGoals
+
+/-- Ordinary failures come back as a value, so that logged messages are kept; limits are runtime exceptions, which `try`
+lets through. -/
+def tacticRun (stx : Syntax) (goals : List MVarId) : TermElabM (Except Exception Tactic.State) := do
+  try
+    let r ← StateRefT'.run (tacticBody stx { elaborator := .anonymous, recover := false }) { goals := goals }
+    return .ok r.2
+  catch e => return .error e
+
+/-- One tactic (or several, separated as in a tactic block) at a proof state. -/
+def runTactic (p : Proof) (text : String) (heartbeats : Nat) : BaseIO (Except Problem Proof) := do
+  match parseTactics p.ctx text with
+  | .error e => return .error e
+  | .ok stx =>
+  match forbidden stx with
+  | some why => return .error { kind := "policy", text := why }
+  | none =>
+    match (← runTerm p.ctx p.name heartbeats { p.core with messages := {} } p.mst p.term (tacticRun stx p.goals)) with
+    | .error e => return .error (← problemOf e)
+    | .ok (((r, ts), ms), cs) =>
+      match (← firstError cs.messages), r with
+      | some e, _ => return .error { kind := "elaboration", text := e }
+      | none, .error e => return .error (← problemOf e)
+      | none, .ok t => return .ok { p with core := cs, mst := ms, term := ts, goals := t.goals }
+
+/-! #### Printing and finishing -/
+
+def goalTexts : List MVarId → MetaM (List String)
+  | [] => pure []
+  | g :: gs => do
+    let f ← Meta.ppGoal g
+    let r ← goalTexts gs
+    return f.pretty :: r
+
+def joinBlank : List String → String
+  | [] => ""
+  | [s] => s
+  | s :: ss => join3 s "\n\n" (joinBlank ss)
+
+/-- The goals as Lean prints them, a blank line between two. -/
+def printGoals (c : Ctx) (n : Name) (core : Core.State) (ms : Meta.State) (gs : List MVarId) : BaseIO String := do
+  let act : TermElabM (List String) := fun _ _ => goalTexts gs
+  match (← runTerm c n 400000 core ms {} act) with
+  | .error e => return String.append "<the goal cannot be printed> " (← exceptionText e)
+  | .ok (((a, _), _), _) => return joinBlank a
+
+def Proof.text (p : Proof) : BaseIO String := printGoals p.ctx p.name p.core p.mst p.goals
+
+def Proof.isDone (p : Proof) : Bool := match p.goals with | [] => true | _ => false
+
+def Proof.finish (p : Proof) : BaseIO (Except Problem Certificate) := do
+  if p.isDone then
+    let (e, _) := instantiateMVarsCore p.mst.mctx p.root
+    certify p.base p.core.env p.name p.levels p.type e
+  else return .error { kind := "unsound", text := "goals are left" }
+

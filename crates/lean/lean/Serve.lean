@@ -1,0 +1,142 @@
+/-! ### The loop -/
+
+/-- Everything the server holds between requests. -/
+structure Store where
+  ctxs : Array Ctx
+  files : Array (Array Snapshot)     -- by context: the theorems of the file that made it
+  states : Array (Option Proof)
+
+def getState (st : Store) (i : Nat) : Option Proof :=
+  match st.states[i]? with
+  | some (some p) => some p
+  | _ => none
+
+def dropStates : List Nat → Array (Option Proof) → Array (Option Proof)
+  | [], a => a
+  | i :: is, a => dropStates is (if i < a.size then a.set! i none else a)
+
+def ok (fields : Fields) : Fields := ("ok", Json.bool true) :: fields
+
+def noSuch (what : String) : Fields := ({ kind := "request", text := String.append "no such " what } : Problem).fields
+
+def answerState (st : Store) (p : Proof) : BaseIO (Fields × Store) := do
+  let text ← p.text
+  return (ok [("state", num st.states.size), ("goals", Json.str text), ("done", Json.bool p.isDone)],
+          { st with states := st.states.push (some p) })
+
+def certificateFields (c : Certificate) : Fields :=
+  [("axioms", Json.arr (nameArray c.axioms #[])), ("library_axioms_visible", Json.bool (!c.opaqueLibrary)),
+   ("declared", Json.arr (nameArray c.declared #[]))]
+
+def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
+  let heartbeats := natField j "heartbeats" 200000
+  match strField j "cmd" with
+  | "tac" =>
+    match getState st (natField j "state" 0) with
+    | none => return (noSuch "state", st)
+    | some p =>
+      match (← runTactic p (strField j "tactic") heartbeats) with
+      | .error e => return (e.fields, st)
+      | .ok p' => answerState st p'
+  | "start" =>
+    match st.ctxs[0]?, st.ctxs[natField j "ctx" 0]? with
+    | some imports, some c =>
+      match (← startProof (some imports) c (strField j "statement") heartbeats) with
+      | .error e => return (e.fields, st)
+      | .ok p => answerState st p
+    | _, _ => return (noSuch "context", st)
+  | "open" =>
+    match st.files[natField j "ctx" 0]? with
+    | none => return (noSuch "context", st)
+    | some snaps =>
+      match findSnapshot snaps (strField j "theorem") (natField j "line" 0) with
+      | none => return (({ kind := "missing", text := join3 "there is no theorem `" (strField j "theorem") "` in this file" } : Problem).fields, st)
+      | some s =>
+        match (← s.start heartbeats) with
+        | .error e => return (e.fields, st)
+        | .ok p => answerState st p
+  | "finish" =>
+    match getState st (natField j "state" 0) with
+    | none => return (noSuch "state", st)
+    | some p =>
+      match (← p.finish) with
+      | .error e => return (e.fields, st)
+      | .ok c => return (ok (certificateFields c), st)
+  | "drop" => return (ok [], st)
+  | "header" =>
+    match st.ctxs[natField j "ctx" 0]? with
+    | none => return (noSuch "context", st)
+    | some c =>
+      let s := strField j "text"
+      match (← runCommands headerForbids s (inputCtx s) {} c.cmd) with
+      | .error e => return (e.fields, st)
+      | .ok cs => return (ok [("ctx", num st.ctxs.size)], { st with ctxs := st.ctxs.push (ctxOf cs), files := st.files.push #[] })
+  | "file" =>
+    match st.ctxs[natField j "ctx" 0]? with
+    | none => return (noSuch "context", st)
+    | some c =>
+      let r ← runFile c { text := strField j "text", path := strField j "path", module := strField j "module",
+                          trace := boolField j "trace", imports := boolField j "imports", after := strField j "after" }
+      match r with
+      | .error e => return (e.fields, st)
+      | .ok f =>
+        return (ok (("ctx", num st.ctxs.size) :: f.fields),
+                { st with ctxs := st.ctxs.push (ctxOf f.after), files := st.files.push f.snapshots })
+  | "ping" => return (ok [("states", num st.states.size)], st)
+  | c => return (({ kind := "request", text := join3 "unknown command `" c "`" } : Problem).fields, st)
+
+/-- Any request may carry the states that will not be used again. -/
+def withDrops (st : Store) (j : Json) : Store :=
+  match (field j "drop").getArr? with
+  | .ok a => { st with states := dropStates (natList a.toList) st.states }
+  | .error _ => st
+
+def send (out : IO.FS.Stream) (fields : Fields) : IO Unit := do
+  out.putStr (String.append (Json.mkObj fields).compress "\n")
+  out.flush
+
+/-- A line, or why there is none: input that is not UTF-8 must not end the server. -/
+def readLine (inp : IO.FS.Stream) : IO (Except String String) := do
+  try
+    return .ok (← inp.getLine)
+  catch e => return .error (toString e)
+
+partial def loop (inp out : IO.FS.Stream) (st : Store) : IO Unit := do
+  match (← readLine inp) with
+  | .error e =>
+    send out ({ kind := "request", text := e } : Problem).fields
+    loop inp out st
+  | .ok line =>
+  if line.isEmpty then return ()
+  else
+    match Json.parse line with
+    | .error e =>
+      send out ({ kind := "request", text := e } : Problem).fields
+      loop inp out st
+    | .ok j =>
+      if strField j "cmd" == "quit" then return ()
+      else
+        let (r, st') ← handle (withDrops st j) j
+        send out (("id", field j "id") :: r)
+        loop inp out st'
+
+def toImports : List String → List Import
+  | [] => []
+  | m :: ms => { module := m.toName } :: toImports ms
+
+/-- Import the modules named in `args` (default `Init`), then serve requests until end of input or `quit`. -/
+def serve (args : List String) : IO UInt32 := do
+  let mods := match args with | [] => ["Init"] | _ => args
+  unsafe enableInitializersExecution
+  let env ← importModules (toImports mods).toArray {} 0 (loadExts := true)
+  let out ← IO.getStdout
+  -- Whatever elaborated code prints goes to stderr: stdout belongs to the protocol.
+  let _ ← IO.setStdout (← IO.getStderr)
+  send out [("protocol", num 1), ("ready", Json.bool true), ("lean", Json.str Lean.versionString)]
+  loop (← IO.getStdin) out { ctxs := #[ctxOf (Command.mkState env {} {})], files := #[#[]], states := #[] }
+  return 0
+
+end Catamount
+
+-- `main` holds no literals: symbols `l_main___closed__*` of the host binary would shadow ours.
+public def main (args : List String) : IO UInt32 := Catamount.serve args
