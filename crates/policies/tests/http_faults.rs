@@ -1,0 +1,222 @@
+//! How the HTTP policy behaves when the other side does not: each server here is a loopback socket that misbehaves in one way.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use catamount_policies::{Http, HttpSettings};
+use catamount_search::{Policy, Request, Sample, Stream};
+
+/// A server that hands each request's body and number to `answer`, and sends back what it says; it counts the requests.
+fn serve(answer: impl Fn(usize, &str) -> String + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let (counter, answer) = (count.clone(), Arc::new(answer));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (counter, answer) = (counter.clone(), answer.clone());
+            thread::spawn(move || {
+                let mut stream = stream;
+                if let Some(body) = body(&mut stream) {
+                    let number = counter.fetch_add(1, Ordering::SeqCst);
+                    let _ = stream.write_all(answer(number, &body).as_bytes());
+                }
+            });
+        }
+    });
+    (url, count)
+}
+
+fn body(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return Some(body.to_owned());
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+        }
+    }
+}
+
+fn respond(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+}
+
+fn settings(url: &str) -> HttpSettings {
+    HttpSettings { back_off: Duration::from_millis(5), timeout: Duration::from_secs(5), retries: 3, ..HttpSettings::new(url) }
+}
+
+fn ask(settings: HttpSettings, samples: usize) -> Result<Vec<Sample>, String> {
+    let mut policy = Http::new(settings).unwrap();
+    policy.submit(Request { id: 3, state: "⊢ p".into(), samples, stream: Stream::new(1) });
+    let (id, answer) = policy.poll().remove(0);
+    assert_eq!(id, 3);
+    assert!(policy.poll().is_empty(), "nothing is waiting any more");
+    answer.map_err(|fault| fault.0)
+}
+
+#[test]
+fn an_unreachable_server_is_a_fault_that_says_what_to_do() {
+    // A port that was just free: nothing listens there.
+    let url = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let reason = ask(settings(&url), 2).unwrap_err();
+    assert!(reason.contains(&url) && reason.contains("is the server running?") && reason.contains("after 4 tries"), "{reason}");
+}
+
+#[test]
+fn errors_of_the_server_are_tried_again_and_those_of_the_question_are_not() {
+    let (url, count) = serve(|_, _| respond("500 Internal Server Error", "out of memory"));
+    let reason = ask(settings(&url), 1).unwrap_err();
+    assert!(reason.contains("status 500") && reason.contains("out of memory"), "{reason}");
+    assert_eq!(count.load(Ordering::SeqCst), 4);
+
+    for (status, expected) in
+        [("404 Not Found", "loaded there?"), ("400 Bad Request", "status 400"), ("401 Unauthorized", "OPENAI_API_KEY")]
+    {
+        let (url, count) = serve(move |_, _| respond(status, "no"));
+        let reason = ask(settings(&url), 1).unwrap_err();
+        assert!(reason.contains(expected), "{reason}");
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[test]
+fn a_passing_failure_passes() {
+    let (url, count) = serve(|number, _| match number {
+        0 => respond("503 Service Unavailable", "loading"),
+        1 => "HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{\"choi".into(),
+        _ => respond("200 OK", r#"{"choices":[{"text":" simp ","logprobs":{"token_logprobs":[-1.5,-0.25]}}]}"#),
+    });
+    let samples = ask(settings(&url), 1).unwrap();
+    assert_eq!(samples, [Sample { tactic: "simp".into(), log_p: -1.75, tokens: 2 }]);
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn garbage_is_a_fault() {
+    for (garbage, expected) in [
+        ("<html>hello</html>", "no completion"),
+        ("", "no completion"),
+        (r#"{"choices":[]}"#, "0 choices where 1"),
+        (r#"{"choices":[{"text":"simp"}]}"#, "no log-probabilities"),
+        (r#"{"choices":[{"text":"simp","logprobs":{}}]}"#, "no log-probabilities"),
+    ] {
+        let (url, _) = serve(move |_, _| respond("200 OK", garbage));
+        let reason = ask(settings(&url), 1).unwrap_err();
+        assert!(reason.contains(expected) && reason.contains(&url), "{reason}");
+    }
+    // Not even HTTP.
+    let (url, _) = serve(|_, _| "SSH-2.0-OpenSSH_9.2\r\n\r\n".into());
+    assert!(ask(settings(&url), 1).unwrap_err().contains(&url));
+}
+
+#[test]
+fn a_server_that_never_answers_is_not_waited_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let short = HttpSettings { timeout: Duration::from_millis(100), retries: 1, ..settings(&url) };
+    let reason = ask(short, 1).unwrap_err();
+    assert!(reason.contains("did not answer within 100ms"), "{reason}");
+}
+
+/// Echoes the seed of each request as its tactic.
+fn echo(_: usize, body: &str) -> String {
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["prompt"], "Prove ⊢ p now:");
+    assert_eq!((&body["model"], &body["logprobs"]), (&"prover-lora".into(), &1.into()));
+    let choices: Vec<_> = (0..body["n"].as_u64().unwrap())
+        .rev()
+        .map(|n| serde_json::json!({"text": format!("{}.{n}", body["seed"]), "index": n, "logprobs": {"content": [{"logprob": -2.0}]}}))
+        .collect();
+    respond("200 OK", &serde_json::json!({ "choices": choices }).to_string())
+}
+
+#[test]
+fn seeds_come_from_the_stream_and_fewer_samples_are_a_prefix() {
+    let (url, count) = serve(echo);
+    let mut settings = settings(&url);
+    settings.url += "/v1/";
+    settings.prompt = "Prove {state} now:".into();
+    settings.model = Some("prover-lora".into());
+    let tactics = |settings: &HttpSettings, samples| -> Vec<String> {
+        ask(settings.clone(), samples).unwrap().into_iter().map(|sample| sample.tactic).collect()
+    };
+    let six = tactics(&settings, 6);
+    assert_eq!(count.load(Ordering::SeqCst), 6);
+    assert_eq!(tactics(&HttpSettings { concurrency: 1, ..settings.clone() }, 4), six[..4]);
+    assert!(six.iter().enumerate().all(|(at, tactic)| !six[..at].contains(tactic)), "{six:?}");
+
+    let before = count.load(Ordering::SeqCst);
+    settings.grouped = true;
+    let grouped = tactics(&settings, 3);
+    assert_eq!(count.load(Ordering::SeqCst), before + 1, "one request for all");
+    assert!(
+        grouped.iter().enumerate().all(|(at, tactic)| tactic.ends_with(&format!(".{at}"))),
+        "in the order of their index: {grouped:?}"
+    );
+}
+
+#[test]
+fn many_questions_are_answered_each_once() {
+    let (url, _) = serve(|_, body| {
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        match body["prompt"].as_str().unwrap() {
+            "bad\n" => respond("400 Bad Request", "no"),
+            prompt => respond(
+                "200 OK",
+                &serde_json::json!({"choices": [{"text": prompt, "logprobs": {"token_logprobs": [-1]}}]}).to_string(),
+            ),
+        }
+    });
+    let mut policy = Http::new(settings(&url)).unwrap();
+    for id in 0..30 {
+        let state = if id == 7 { "bad".into() } else { format!("s{id}") };
+        policy.submit(Request { id, state, samples: (id % 4) as usize, stream: Stream::new(id) });
+    }
+    let mut seen = Vec::new();
+    loop {
+        let answers = policy.poll();
+        if answers.is_empty() {
+            break;
+        }
+        for (id, answer) in answers {
+            seen.push(id);
+            match answer {
+                Ok(samples) => {
+                    assert_eq!(samples.len(), (id % 4) as usize);
+                    assert!(samples.iter().all(|sample| sample.tactic == format!("s{id}")));
+                }
+                Err(_) => assert_eq!(id, 7, "a fault concerns one question"),
+            }
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..30).collect::<Vec<_>>());
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let good = HttpSettings::new("http://127.0.0.1:1");
+    for (settings, expected) in [
+        (HttpSettings { url: "127.0.0.1:8000".into(), ..good.clone() }, "no server address"),
+        (HttpSettings { prompt: "{goal}".into(), ..good.clone() }, "{state}"),
+        (HttpSettings { temperature: f64::NAN, ..good.clone() }, "temperature"),
+        (HttpSettings { top_p: 0.0, ..good.clone() }, "top-p"),
+        (HttpSettings { concurrency: 0, ..good.clone() }, "positive"),
+    ] {
+        let error = Http::new(settings).err().unwrap().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
