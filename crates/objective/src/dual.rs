@@ -78,6 +78,7 @@ impl Sub for &Dual {
     }
 }
 
+#[allow(clippy::suspicious_arithmetic_impl, reason = "the product and quotient rules")]
 impl Mul for &Dual {
     type Output = Dual;
 
@@ -86,6 +87,7 @@ impl Mul for &Dual {
     }
 }
 
+#[allow(clippy::suspicious_arithmetic_impl, reason = "the product and quotient rules")]
 impl Div for &Dual {
     type Output = Dual;
 

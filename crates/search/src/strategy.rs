@@ -1,0 +1,35 @@
+//! What a strategy is at deployment: the pair (S, U) of selection and update, over configurations (the paper's section 2.2).
+
+use crate::tree::{NodeId, Reached, Tree};
+
+/// Decides a random choice: given unnormalised weights, an index. Randomness comes from outside, so that a driver can draw from a
+/// theorem's own stream and an exact calculation can follow every branch.
+pub type Choose<'a> = dyn FnMut(&[f64]) -> usize + 'a;
+
+/// Some samples at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expand {
+    /// Where.
+    pub node: NodeId,
+    /// How many, independently.
+    pub samples: usize,
+}
+
+/// A search strategy. Its configuration is the tree together with whatever it keeps in itself.
+pub trait Strategy: Send {
+    /// S(x | c): the nodes to expand next. Empty if there are none left.
+    fn select(&mut self, tree: &Tree, choose: &mut Choose<'_>) -> Vec<Expand>;
+    /// U(c, x, z): one sample at `node` led to `reached` (never [`Reached::Proved`]: then the search is over). Called once for each
+    /// sample asked for, in the order of asking.
+    fn update(&mut self, tree: &Tree, node: NodeId, reached: Reached);
+    /// The score by which nodes are preferred, for logs and viewers.
+    fn score(&self, tree: &Tree, node: NodeId) -> Option<f64>;
+    /// A copy, configuration included.
+    fn boxed_clone(&self) -> Box<dyn Strategy>;
+}
+
+impl Clone for Box<dyn Strategy> {
+    fn clone(&self) -> Self {
+        self.boxed_clone()
+    }
+}
