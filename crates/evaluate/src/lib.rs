@@ -1,3 +1,9 @@
-//! Runs many searches at once, logs them, and compares the results.
+//! Runs many searches at once and logs them.
+//!
+//! A *cell* is one objective under one strategy at one budget on one pool of theorems: [`driver::search_all`] computes it and
+//! [`cell::Cell`] keeps it. Deliberately knows nothing of how results are compared or drawn.
 
+pub mod cell;
+pub mod driver;
 pub mod log;
+mod proof;

@@ -1,6 +1,7 @@
 //! The cell log: one JSON line per theorem, append-only, beside a manifest that says what the cell is a function of.
 //!
-//! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], and `NAME.trees.jsonl` (optional) [`TreeRecord`]s.
+//! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], `NAME.times.jsonl` [`TimeRecord`]s, and `NAME.trees.jsonl`
+//! (optional) [`TreeRecord`]s. Clock readings are kept apart so that the same seed gives the same log, byte for byte.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,11 +46,20 @@ pub struct Record {
     pub depths: Vec<u64>,
     /// Tokens generated.
     pub tokens: u64,
-    /// Wall-clock seconds between opening the theorem and the outcome.
-    pub seconds: f64,
     /// Why, for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// How long one theorem of one cell took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeRecord {
+    /// The theorem's name.
+    pub theorem: String,
+    /// Wall-clock seconds between opening the theorem and the outcome.
+    pub seconds: f64,
+    /// Of these, seconds in which the prover worked on it.
+    pub prover_seconds: f64,
 }
 
 /// What a cell is a function of, and how it was made.

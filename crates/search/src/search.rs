@@ -101,6 +101,11 @@ impl Search {
         reached
     }
 
+    /// The tactics from the root to a node.
+    pub fn path(&self, node: NodeId) -> Vec<String> {
+        self.tree.path(node)
+    }
+
     /// Expansions so far.
     pub fn expansions(&self) -> u64 {
         self.spent

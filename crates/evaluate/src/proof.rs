@@ -1,0 +1,294 @@
+//! One theorem's search between two questions to the policy: the tactics are put to the prover, the strategy is told, and the next
+//! question comes out. Runs on a worker thread.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use catamount_search::{
+    Answer, Ask, Checked, Environment, Expand, Fault, Finish, NodeId, Reached, Sample, Search, Session, StateId, Stream, Verdict,
+};
+use catamount_traces::Theorem;
+
+use crate::driver::{Finished, Job, Plan};
+use crate::log::{Outcome, Record, TimeRecord, TreeExpansion, TreeRecord};
+
+/// A question to the policy.
+pub(crate) struct Asked {
+    pub state: String,
+    pub samples: usize,
+    pub stream: Stream,
+}
+
+/// What became of a search after a round.
+pub(crate) enum Progress {
+    /// It needs tactics.
+    Asks(Box<Proof>, Vec<Asked>),
+    /// It is over.
+    Finished(Box<Finished>),
+}
+
+/// What the driver knows of a node that the strategy does not.
+struct NodeState {
+    state: StateId,
+    text: String,
+    /// Expansion that made it, for the tree.
+    made_by: u64,
+    /// Questions asked here so far: each has its own stream.
+    asked: u64,
+}
+
+/// A search in progress.
+pub(crate) struct Proof {
+    theorem: Theorem,
+    demonstrated: Option<usize>,
+    search: Search,
+    session: Box<dyn Session>,
+    /// Indexed by node.
+    nodes: Vec<NodeState>,
+    wanted: Vec<Expand>,
+    stream: Stream,
+    choices: u64,
+    started: Instant,
+    deadline: Option<Instant>,
+    counts: Counts,
+    tree: Option<TreeRecord>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    valid: u64,
+    rejected: u64,
+    duplicates: u64,
+    tokens: u64,
+    prover: Duration,
+}
+
+impl Proof {
+    /// Opens a theorem and asks its first question.
+    pub(crate) fn open(environment: &Arc<dyn Environment>, job: Job, plan: &Plan) -> Progress {
+        let started = Instant::now();
+        let theorem = job.theorem;
+        let opened = guarded(|| environment.open(&theorem));
+        let session = match opened {
+            Ok(session) => session,
+            Err(fault) => return failed(theorem, job.demonstrated, fault, started),
+        };
+        let root = NodeState { state: StateId(0), text: session.root().to_string(), made_by: 0, asked: 0 };
+        let tree =
+            plan.trees.then(|| TreeRecord { theorem: theorem.name.clone(), root: root.text.clone(), expansions: Vec::new() });
+        let limit = [plan.time_limit, job.time_left].into_iter().flatten().min();
+        let proof = Proof {
+            stream: Stream::new(plan.seed).named(&theorem.name),
+            theorem,
+            demonstrated: job.demonstrated,
+            search: plan.settings.search(&plan.strategy, plan.budget).expect("checked when the run began"),
+            session,
+            nodes: vec![root],
+            wanted: Vec::new(),
+            choices: 0,
+            started,
+            deadline: limit.map(|limit| started + limit),
+            counts: Counts::default(),
+            tree,
+        };
+        Box::new(proof).ask()
+    }
+
+    /// Puts the policy's answers to the prover, tells the strategy, and asks the next question.
+    pub(crate) fn answer(
+        mut self: Box<Self>,
+        environment: &dyn Environment,
+        answers: Vec<Result<Vec<Sample>, Fault>>,
+    ) -> Progress {
+        let wanted = std::mem::take(&mut self.wanted);
+        for (expand, answer) in wanted.into_iter().zip(answers) {
+            let round = answer.and_then(|samples| guarded(|| self.expand(environment, expand, samples)));
+            match round {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(fault) => return self.fault(fault),
+            }
+        }
+        self.ask()
+    }
+
+    /// Tries the samples at one node. True once the search is over.
+    fn expand(&mut self, environment: &dyn Environment, expand: Expand, samples: Vec<Sample>) -> Result<bool, Fault> {
+        if samples.len() != expand.samples {
+            return Err(Fault(format!("the policy gave {} samples where {} were asked for", samples.len(), expand.samples)));
+        }
+        for sample in samples {
+            self.counts.tokens += sample.tokens as u64;
+            let (answer, opened, reason) = match self.search.tried(expand.node, &sample.tactic) {
+                Some(reached) => {
+                    self.counts.duplicates += 1;
+                    (remembered(reached), None, "already tried here".to_string())
+                }
+                None => self.try_tactic(environment, expand.node, &sample.tactic)?,
+            };
+            match answer {
+                Answer::Rejected => self.counts.rejected += 1,
+                _ => self.counts.valid += 1,
+            }
+            let reached = self.search.tell(expand.node, &sample.tactic, sample.log_p, answer);
+            let text = match &opened {
+                Some((_, text)) => text.clone(),
+                None => reason,
+            };
+            self.grow(expand.node, &sample, reached, text);
+            match (reached, opened) {
+                (Reached::Proved, _) => return Ok(true),
+                (Reached::Open(child), Some((state, text))) => {
+                    debug_assert_eq!(child.0 as usize, self.nodes.len());
+                    self.nodes.push(NodeState { state, text, made_by: self.search.expansions(), asked: 0 });
+                }
+                // Valid, but beyond the depth limit: nothing will be tried there.
+                (_, Some((state, _))) => self.session.release(state),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Asks the prover; a claimed proof counts only once the independent check accepts it.
+    fn try_tactic(&mut self, environment: &dyn Environment, node: NodeId, tactic: &str) -> Result<Tried, Fault> {
+        let asked = Instant::now();
+        let verdict = self.session.apply(self.nodes[node.0 as usize].state, tactic);
+        let tried = match verdict? {
+            Verdict::Open { state, text } => (Answer::Open, Some((state, text)), String::new()),
+            Verdict::Rejected { reason } => (Answer::Rejected, None, reason),
+            Verdict::Proved => {
+                let mut proof = self.search.path(node);
+                proof.push(tactic.to_string());
+                match environment.check(&self.theorem, &proof)? {
+                    Checked::Proved { .. } => (Answer::Proved, None, String::new()),
+                    Checked::Refused { reason } => (Answer::Rejected, None, format!("refused by the final check: {reason}")),
+                }
+            }
+        };
+        self.counts.prover += asked.elapsed();
+        Ok(tried)
+    }
+
+    fn ask(mut self: Box<Self>) -> Progress {
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return self.finish(Outcome::Time, Vec::new());
+        }
+        let (stream, choices) = (self.stream.named("choose"), &mut self.choices);
+        let mut choose = |weights: &[f64]| {
+            *choices += 1;
+            pick(weights, stream.uniform(*choices))
+        };
+        match self.search.ask(&mut choose) {
+            Ask::Finished(Finish::Proved(tactics)) => self.finish(Outcome::Proved, tactics),
+            Ask::Finished(Finish::Exhausted) => self.finish(Outcome::Exhausted, Vec::new()),
+            Ask::Finished(Finish::Budget) => self.finish(Outcome::Budget, Vec::new()),
+            Ask::Expand(wanted) => {
+                let asked = wanted.iter().map(|expand| self.question(expand)).collect();
+                self.wanted = wanted;
+                Progress::Asks(self, asked)
+            }
+        }
+    }
+
+    fn question(&mut self, expand: &Expand) -> Asked {
+        let node = &mut self.nodes[expand.node.0 as usize];
+        node.asked += 1;
+        let stream = self.stream.named("sample").child(u64::from(expand.node.0)).child(node.asked);
+        Asked { state: node.text.clone(), samples: expand.samples, stream }
+    }
+
+    fn grow(&mut self, node: NodeId, sample: &Sample, reached: Reached, text: String) {
+        let Some(tree) = &mut self.tree else { return };
+        let (verdict, score) = match reached {
+            Reached::Open(child) => ("open", self.search.score(child)),
+            Reached::TooDeep => ("open", None),
+            Reached::Rejected => ("rejected", None),
+            Reached::Proved => ("proved", None),
+        };
+        tree.expansions.push(TreeExpansion {
+            parent: self.nodes[node.0 as usize].made_by,
+            tactic: sample.tactic.clone(),
+            log_p: sample.log_p,
+            verdict: verdict.to_string(),
+            text,
+            score,
+        });
+    }
+
+    fn finish(self: Box<Self>, outcome: Outcome, tactics: Vec<String>) -> Progress {
+        let record = Record {
+            theorem: self.theorem.name.clone(),
+            outcome,
+            expansions: self.search.expansions(),
+            tactics,
+            demonstrated: self.demonstrated,
+            valid: self.counts.valid,
+            rejected: self.counts.rejected,
+            duplicates: self.counts.duplicates,
+            depths: self.search.depths().to_vec(),
+            tokens: self.counts.tokens,
+            reason: None,
+        };
+        let time = TimeRecord {
+            theorem: self.theorem.name,
+            seconds: self.started.elapsed().as_secs_f64(),
+            prover_seconds: self.counts.prover.as_secs_f64(),
+        };
+        Progress::Finished(Box::new(Finished { record, time, tree: self.tree }))
+    }
+
+    fn fault(self: Box<Self>, fault: Fault) -> Progress {
+        failed(self.theorem, self.demonstrated, fault, self.started)
+    }
+}
+
+/// The answer, the state reached if there is one, and the prover's reason if there is one.
+type Tried = (Answer, Option<(StateId, String)>, String);
+
+fn remembered(reached: Reached) -> Answer {
+    match reached {
+        Reached::Open(_) | Reached::TooDeep => Answer::Open,
+        Reached::Rejected => Answer::Rejected,
+        Reached::Proved => Answer::Proved,
+    }
+}
+
+/// The index that a uniform number picks among unnormalised weights.
+fn pick(weights: &[f64], uniform: f64) -> usize {
+    let mut left = uniform * weights.iter().sum::<f64>();
+    for (index, weight) in weights.iter().enumerate() {
+        left -= weight;
+        if left < 0.0 {
+            return index;
+        }
+    }
+    weights.len() - 1
+}
+
+/// A panic in a prover's code is a fault of that prover, not the end of an evaluation.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Fault(format!("the prover panicked: {}", text.unwrap_or("no message"))))
+    })
+}
+
+fn failed(theorem: Theorem, demonstrated: Option<usize>, fault: Fault, started: Instant) -> Progress {
+    let time = TimeRecord { theorem: theorem.name.clone(), seconds: started.elapsed().as_secs_f64(), prover_seconds: 0.0 };
+    let record = Record {
+        theorem: theorem.name,
+        outcome: Outcome::Error,
+        expansions: 0,
+        tactics: Vec::new(),
+        demonstrated,
+        valid: 0,
+        rejected: 0,
+        duplicates: 0,
+        depths: Vec::new(),
+        tokens: 0,
+        reason: Some(fault.0),
+    };
+    Progress::Finished(Box::new(Finished { record, time, tree: None }))
+}

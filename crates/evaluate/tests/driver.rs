@@ -1,0 +1,162 @@
+//! Results must not depend on anything but the seed; a run must survive being stopped anywhere.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use catamount_evaluate::cell::{Cell, CellError, pool_hash, read_log};
+use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
+use catamount_evaluate::log::{Manifest, Outcome, Pool, Record};
+use catamount_search::{Environment, STRATEGIES, SearchSettings};
+use catamount_traces::Theorem;
+use common::{Countdown, Uniform};
+
+fn jobs(count: usize) -> Vec<Job> {
+    let theorem = |i: usize| Theorem { name: format!("countdown-{i}"), statement: (3 + i % 9).to_string(), ..Theorem::default() };
+    (0..count).map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None }).collect()
+}
+
+fn plan(strategy: &str, seed: u64) -> Plan {
+    Plan {
+        strategy: strategy.into(),
+        settings: SearchSettings::default(),
+        budget: 40,
+        seed,
+        time_limit: None,
+        concurrency: 16,
+        threads: 2,
+        trees: false,
+    }
+}
+
+fn run(plan: &Plan, batch: usize, broken: Option<&str>, jobs: Vec<Job>, done: &mut dyn FnMut(Finished), stop: &AtomicBool) {
+    let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: broken.map(String::from) });
+    let mut policy = Uniform { batch, queue: Default::default() };
+    search_all(&environment, &mut policy, jobs, plan, stop, done).unwrap();
+}
+
+fn sorted(plan: &Plan, batch: usize) -> Vec<Record> {
+    let mut records = Vec::new();
+    run(plan, batch, None, jobs(60), &mut |finished| records.push(finished.record), &AtomicBool::new(false));
+    records.sort_by(|a, b| a.theorem.cmp(&b.theorem));
+    records
+}
+
+#[test]
+fn results_depend_on_the_seed_alone() {
+    for strategy in STRATEGIES {
+        let reference = sorted(&plan(strategy, 1), 1000);
+        let proved = reference.iter().filter(|record| record.outcome == Outcome::Proved).count();
+        assert!((10..60).contains(&proved), "{strategy}: {proved} of 60, a test that shows nothing");
+        let alone = Plan { concurrency: 1, threads: 1, ..plan(strategy, 1) };
+        assert_eq!(sorted(&alone, 1), reference, "{strategy}");
+        let crowd = Plan { concurrency: 60, threads: 7, ..plan(strategy, 1) };
+        assert_eq!(sorted(&crowd, 3), reference, "{strategy}");
+        assert_ne!(sorted(&plan(strategy, 2), 1000), reference, "{strategy}");
+    }
+}
+
+/// Success at a smaller budget can be read off a larger one.
+#[test]
+fn one_run_tells_every_smaller_budget() {
+    for strategy in STRATEGIES {
+        let large = sorted(&plan(strategy, 5), 8);
+        let small = sorted(&Plan { budget: 12, ..plan(strategy, 5) }, 8);
+        for (large, small) in large.iter().zip(&small) {
+            let read_off = large.outcome == Outcome::Proved && large.expansions <= 12;
+            assert_eq!(read_off, small.outcome == Outcome::Proved, "{strategy} {}", large.theorem);
+        }
+    }
+}
+
+fn manifest(seed: u64) -> Manifest {
+    Manifest {
+        format: 1,
+        objective: "none".into(),
+        strategy: "bfs".into(),
+        settings: serde_json::json!({}),
+        budget: 40,
+        seed,
+        policy: "uniform".into(),
+        environment: "countdown".into(),
+        pool: Pool { file: "-".into(), hash: pool_hash(["a"]), theorems: 60, steps: None },
+        version: "0".into(),
+        commit: None,
+        command: "test".into(),
+    }
+}
+
+/// Runs a cell until `limit` records are written, as an interruption would leave it.
+fn run_cell(path: &Path, limit: usize, broken: Option<&str>) {
+    let mut cell = Cell::open(path, &manifest(1), true).unwrap();
+    let completed: Vec<String> = cell.completed().into_iter().map(String::from).collect();
+    let left = jobs(60).into_iter().filter(|job| !completed.contains(&job.theorem.name)).collect();
+    let (stop, mut written) = (AtomicBool::new(false), 0);
+    let mut done = |finished| {
+        if written < limit {
+            cell.append(finished).unwrap();
+        }
+        written += 1;
+        stop.store(written >= limit, Ordering::Relaxed);
+    };
+    run(&Plan { trees: true, ..plan("bfs", 1) }, 4, broken, left, &mut done, &stop);
+    if written < limit {
+        let order: Vec<String> = jobs(60).into_iter().map(|job| job.theorem.name).collect();
+        cell.settle(&order).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_cell_ends_as_an_undisturbed_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, pieces) = (folder.path().join("whole.jsonl"), folder.path().join("pieces.jsonl"));
+    run_cell(&whole, 1000, None);
+    run_cell(&pieces, 17, None);
+    // A crash in the middle of a write.
+    let mut text = std::fs::read_to_string(&pieces).unwrap();
+    assert_eq!(text.lines().count(), 17);
+    text.push_str("{\"theorem\":\"countdo");
+    std::fs::write(&pieces, text).unwrap();
+    run_cell(&pieces, 20, None);
+    run_cell(&pieces, 1000, None);
+    assert_eq!(std::fs::read(&pieces).unwrap(), std::fs::read(&whole).unwrap());
+}
+
+#[test]
+fn errors_are_kept_apart_and_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cell.jsonl");
+    run_cell(&path, 1000, Some("countdown-7"));
+    let failed: Vec<Record> = read_log(&path).unwrap().into_iter().filter(|r| r.outcome == Outcome::Error).collect();
+    assert_eq!(failed.len(), 1);
+    assert_eq!(failed[0].reason.as_deref(), Some("the abacus is broken"));
+    run_cell(&path, 1000, None);
+    assert!(read_log(&path).unwrap().iter().all(|record| record.outcome != Outcome::Error));
+}
+
+#[test]
+fn a_log_from_another_seed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cell.jsonl");
+    Cell::open(&path, &manifest(1), false).unwrap();
+    let error = Cell::open(&path, &manifest(2), false).unwrap_err().to_string();
+    assert!(error.contains("seed was 1 and is now 2"), "{error}");
+}
+
+#[test]
+fn damage_in_the_middle_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cell.jsonl");
+    std::fs::write(&path, "garbage\n{}\n").unwrap();
+    assert!(matches!(read_log(&path), Err(CellError::Damaged { line: 1, .. })));
+}
+
+#[test]
+fn a_time_limit_ends_a_search_without_a_verdict() {
+    let limited = Plan { time_limit: Some(std::time::Duration::ZERO), ..plan("dfs", 1) };
+    let mut records = Vec::new();
+    run(&limited, 4, None, jobs(3), &mut |finished| records.push(finished.record), &AtomicBool::new(false));
+    assert!(records.iter().all(|record| record.outcome == Outcome::Time) && records.len() == 3);
+}
