@@ -8,15 +8,16 @@
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use metamath_rs::scopeck::{Frame, Hyp};
-use metamath_rs::statement::{StatementAddress, StatementRef};
-use rustc_hash::{FxHashMap, FxHashSet};
+use metamath_rs::StatementType;
+use metamath_rs::scopeck::Hyp;
+use metamath_rs::statement::{NO_STATEMENT, StatementRef};
+use rustc_hash::FxHashSet;
 
 use crate::assertion::AssertionId;
 use crate::database::Database;
 use crate::proof::{self, Proof};
 use crate::replay::Replay;
-use crate::{export, source};
+use crate::source;
 
 /// Replays tactics, writes the proof down and has metamath-rs verify it.
 pub(crate) fn check(database: &Database, theorem: AssertionId, tactics: &[String]) -> Result<Proof, String> {
@@ -29,12 +30,9 @@ pub(crate) fn check(database: &Database, theorem: AssertionId, tactics: &[String
 /// Has metamath-rs verify a proof of a theorem, with nothing but what stands before it in the database.
 pub(crate) fn verify(database: &Database, theorem: AssertionId, proof: &Proof) -> Result<(), String> {
     let label = database.assertion(theorem).label();
-    let (text, name) = match excerpt(database, label, proof)? {
-        Some(text) => (text, "excerpt"),
-        None => (export::replaced(database, &[(theorem, proof)]).map_err(|e| e.to_string())?, "database"),
-    };
+    let text = excerpt(database, label, proof)?;
     let verified = catch_unwind(AssertUnwindSafe(|| {
-        let source = source::verify(name.to_owned(), text.into_bytes());
+        let source = source::verify(label.to_owned(), text.into_bytes());
         let errors = source::errors(&source);
         if let Some(first) = errors.first() {
             return Err(format!("metamath-rs refuses the proof: {first}"));
@@ -84,66 +82,60 @@ fn math(statement: &StatementRef<'_>) -> String {
 struct Excerpt<'d> {
     source: &'d metamath_rs::Database,
     constants: FxHashSet<&'d str>,
-    /// The `$f` statements needed, and the variable each declares.
-    floating: FxHashMap<StatementAddress, &'d str>,
+    variables: FxHashSet<&'d str>,
+    /// The `$f` statements that hold to the end of the database.
+    global: Vec<StatementRef<'d>>,
+    hypotheses: usize,
 }
 
-/// The excerpt as text; `None` where a variable has two declarations, which no excerpt without the original's scopes can hold.
-fn excerpt(database: &Database, label: &str, proof: &Proof) -> Result<Option<String>, String> {
+/// The excerpt as text: the statements in the order of the original. A `$f` statement that the original keeps in a scope stands
+/// inside the block of each assertion that needs it, as the same variable may be declared anew later.
+fn excerpt(database: &Database, label: &str, proof: &Proof) -> Result<String, String> {
     let source = &database.source;
     let find = |label: &str| source.statement(label.as_bytes()).ok_or_else(|| format!("no statement `{label}`"));
-    let before = |a: StatementAddress, b: StatementAddress| source.cmp_address(&a, &b).is_lt();
+    let order = |a: &StatementRef<'_>, b: &StatementRef<'_>| source.cmp_address(&a.address(), &b.address());
     let theorem = find(label)?;
-    let mut used = Vec::new();
-    let mut excerpt = Excerpt { source, constants: FxHashSet::default(), floating: FxHashMap::default() };
+    let (mut used, mut dummies) = (Vec::new(), Vec::new());
     for name in &proof.labels {
         let statement = find(name)?;
-        if !before(statement.address(), theorem.address()) {
+        if !order(&statement, &theorem).is_lt() {
             return Err(format!("`{name}` does not come before `{label}`"));
         }
-        if statement.is_assertion() {
-            used.push(statement);
-        } else if statement.statement_type() == metamath_rs::StatementType::Floating {
-            excerpt.floating(&statement);
-        } else {
-            return Err(format!("`{name}` is no statement that a proof can use"));
+        match statement.statement_type() {
+            StatementType::Floating => dummies.push(statement),
+            StatementType::Axiom | StatementType::Provable => used.push(statement),
+            _ => return Err(format!("`{name}` is no statement that a proof can use")),
         }
     }
-    used.sort_by(|a, b| source.cmp_address(&a.address(), &b.address()));
-    let dummies: Vec<&str> = proof
-        .labels
-        .iter()
-        .filter_map(|name| source.statement(name.as_bytes()))
-        .filter_map(|statement| excerpt.floating.get(&statement.address()).copied())
-        .collect();
-    let mut body = String::new();
-    let mut hypothesis = 0;
-    for statement in &used {
-        excerpt.block(statement, &mut body, &mut hypothesis, None)?;
+    used.sort_by(order);
+    let (constants, variables) = Default::default();
+    let mut excerpt = Excerpt { source, constants, variables, global: Vec::new(), hypotheses: 0 };
+    let mut blocks = Vec::with_capacity(used.len() + 1);
+    for statement in used {
+        blocks.push((statement, excerpt.block(&statement, None)?));
     }
-    let conditions = distinct_dummies(source, theorem, &dummies)?;
-    excerpt.block(&theorem, &mut body, &mut hypothesis, Some((conditions, proof)))?;
-    let mut floating: Vec<(StatementAddress, &str)> = excerpt.floating.iter().map(|(a, v)| (*a, *v)).collect();
-    floating.sort_by(|a, b| source.cmp_address(&a.0, &b.0));
-    let variables: FxHashSet<&str> = floating.iter().map(|(_, variable)| *variable).collect();
-    if variables.len() < floating.len() || variables.iter().any(|v| excerpt.constants.contains(v)) {
-        return Ok(None);
+    blocks.push((theorem, excerpt.block(&theorem, Some((&dummies, proof)))?));
+    let Excerpt { constants, variables, mut global, .. } = excerpt;
+    global.sort_by(order);
+    global.dedup_by_key(|statement| statement.address());
+    let mut text = format!("$c {} $.\n", sorted(constants));
+    if !variables.is_empty() {
+        _ = writeln!(text, "$v {} $.", sorted(variables));
     }
-    let mut text = String::with_capacity(body.len() + 1024);
-    let list = |keyword: &str, mut symbols: Vec<&str>, text: &mut String| {
-        symbols.sort_unstable();
-        if !symbols.is_empty() {
-            _ = writeln!(text, "{keyword} {} $.", symbols.join(" "));
+    let mut global = global.iter().peekable();
+    for (statement, block) in blocks {
+        while let Some(floating) = global.next_if(|floating| order(floating, &statement).is_lt()) {
+            _ = writeln!(text, "{} $f {} $.", metamath_rs::as_str(floating.label()), math(floating));
         }
-    };
-    list("$c", excerpt.constants.iter().copied().collect(), &mut text);
-    list("$v", variables.into_iter().collect(), &mut text);
-    for (address, _) in floating {
-        let statement = source.statement_by_address(address);
-        _ = writeln!(text, "{} $f {} $.", metamath_rs::as_str(statement.label()), math(&statement));
+        text.push_str(&block);
     }
-    text.push_str(&body);
-    Ok(Some(text))
+    Ok(text)
+}
+
+fn sorted(symbols: FxHashSet<&str>) -> String {
+    let mut symbols: Vec<&str> = symbols.into_iter().collect();
+    symbols.sort_unstable();
+    symbols.join(" ")
 }
 
 /// The `$d` pairs that make a theorem's dummies distinct from every other variable. Every pair holds a variable that is not
@@ -167,65 +159,72 @@ pub(crate) fn distinct_dummies<'d>(
 }
 
 impl<'d> Excerpt<'d> {
-    fn floating(&mut self, statement: &StatementRef<'d>) {
+    /// Takes in a `$f` statement: into the block if it has a scope, else among those for all.
+    fn floating(&mut self, statement: &StatementRef<'d>, block: &mut String) -> Result<(), String> {
+        let label = metamath_rs::as_str(statement.label());
+        let frame = self.source.scope_result().get(statement.label()).ok_or_else(|| format!("`{label}` has no scope"))?;
         let symbol = |at| metamath_rs::as_str(statement.math_at(at).slice);
         self.constants.insert(symbol(0));
-        self.floating.insert(statement.address(), symbol(1));
+        self.variables.insert(symbol(1));
+        if frame.valid.end == NO_STATEMENT {
+            self.global.push(*statement);
+        } else {
+            _ = writeln!(block, "{label} $f {} $.", math(statement));
+        }
+        Ok(())
     }
 
-    /// Writes an assertion with its frame: as an axiom, or with conditions on dummies and a proof.
-    fn block(
-        &mut self,
-        statement: &StatementRef<'d>,
-        out: &mut String,
-        hypothesis: &mut usize,
-        proof: Option<(Vec<(&str, &str)>, &Proof)>,
-    ) -> Result<(), String> {
+    /// Writes out a formula and notes its constants.
+    fn formula(&mut self, statement: &StatementRef<'d>, variables: &[&str]) -> String {
+        for at in 0..statement.math_len() {
+            let symbol = metamath_rs::as_str(statement.math_at(at).slice);
+            if !variables.contains(&symbol) {
+                self.constants.insert(symbol);
+            }
+        }
+        math(statement)
+    }
+
+    /// An assertion with its frame: as an axiom, or with its dummies and a proof.
+    fn block(&mut self, statement: &StatementRef<'d>, proof: Option<(&[StatementRef<'d>], &Proof)>) -> Result<String, String> {
         let source = self.source;
         let label = metamath_rs::as_str(statement.label());
-        let frame: &'d Frame = source.scope_result().get(statement.label()).ok_or_else(|| format!("`{label}` has no frame"))?;
+        let frame = source.scope_result().get(statement.label()).ok_or_else(|| format!("`{label}` has no frame"))?;
         let variable = |index: usize| metamath_rs::as_str(source.name_result().atom_name(frame.var_list[index]));
         let variables: Vec<&str> = (0..frame.mandatory_count).map(variable).collect();
-        let formula = |statement: &StatementRef<'d>, constants: &mut FxHashSet<&'d str>| {
-            for at in 0..statement.math_len() {
-                let symbol = metamath_rs::as_str(statement.math_at(at).slice);
-                if !variables.contains(&symbol) {
-                    constants.insert(symbol);
-                }
+        let mut out = String::from("${\n");
+        if let Some((dummies, _)) = proof {
+            dummies.iter().try_for_each(|dummy| self.floating(dummy, &mut out))?;
+            let names: Vec<&str> = dummies.iter().map(|dummy| metamath_rs::as_str(dummy.math_at(1).slice)).collect();
+            for (a, b) in distinct_dummies(source, *statement, &names)? {
+                _ = writeln!(out, "$d {a} {b} $.");
             }
-            math(statement)
-        };
-        out.push_str("${\n");
+        }
         for &(a, b) in &frame.mandatory_dv {
             _ = writeln!(out, "$d {} {} $.", variable(a), variable(b));
         }
-        for hyp in &frame.hypotheses {
-            let given = source.statement_by_address(hyp.address());
-            match hyp {
-                Hyp::Floating(..) => self.floating(&given),
+        for hypothesis in &frame.hypotheses {
+            let given = source.statement_by_address(hypothesis.address());
+            match hypothesis {
+                Hyp::Floating(..) => self.floating(&given, &mut out)?,
                 Hyp::Essential(..) => {
                     // Two assertions may share a hypothesis, which the excerpt repeats: each copy needs a label of its own.
                     let fresh = loop {
-                        *hypothesis += 1;
-                        let fresh = format!("hyp.{hypothesis}");
+                        self.hypotheses += 1;
+                        let fresh = format!("hyp.{}", self.hypotheses);
                         if source.statement(fresh.as_bytes()).is_none() {
                             break fresh;
                         }
                     };
-                    _ = writeln!(out, "{fresh} $e {} $.", formula(&given, &mut self.constants));
+                    _ = writeln!(out, "{fresh} $e {} $.", self.formula(&given, &variables));
                 }
             }
         }
-        let conclusion = formula(statement, &mut self.constants);
+        let conclusion = self.formula(statement, &variables);
         match proof {
             None => _ = writeln!(out, "{label} $a {conclusion} $.\n$}}"),
-            Some((conditions, proof)) => {
-                for (a, b) in conditions {
-                    _ = writeln!(out, "$d {a} {b} $.");
-                }
-                _ = writeln!(out, "{label} $p {conclusion} $={} $.\n$}}", proof.text(2));
-            }
+            Some((_, proof)) => _ = writeln!(out, "{label} $p {conclusion} $={} $.\n$}}", proof.text(2)),
         }
-        Ok(())
+        Ok(out)
     }
 }

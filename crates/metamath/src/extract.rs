@@ -21,7 +21,7 @@ use crate::state::Texts;
 use crate::tactic::{self, Tactic};
 
 /// Theorems worked on at once for each core: enough to keep all of them busy, few enough to hold in memory.
-const BATCH: usize = 32;
+const BATCH: usize = 8;
 
 /// How to extract.
 #[derive(Clone, Debug)]
@@ -59,11 +59,15 @@ impl Database {
     /// the number of theorems dealt with so far.
     pub fn extract(&self, how: &Extraction, mut sink: impl FnMut(Trace, usize)) -> Extracted {
         let theorems: Vec<AssertionId> = self.theorems().collect();
-        let mut report = Extracted { theorems: theorems.len() + self.unsupported.iter().filter(|u| u.theorem).count(), ..Extracted::default() };
+        let mut report = Extracted {
+            theorems: theorems.len() + self.unsupported.iter().filter(|u| u.theorem).count(),
+            ..Extracted::default()
+        };
         let mut proofs = Vec::new();
         let mut done = 0;
         for ids in theorems.chunks(BATCH * rayon::current_num_threads()) {
-            let extracted: Vec<_> = ids.par_iter().map_init(Scratch::default, |scratch, id| one(self, *id, how, scratch)).collect();
+            let extracted: Vec<_> =
+                ids.par_iter().map_init(Scratch::default, |scratch, id| one(self, *id, how, scratch)).collect();
             for (id, result) in ids.iter().zip(extracted) {
                 done += 1;
                 match result {
@@ -121,11 +125,7 @@ fn one(
     let mut replay = Replay::new(database, theorem);
     let mut texts = Texts::new(database, &replay.board);
     let mut trace = Trace {
-        theorem: Theorem {
-            name: assertion.label().to_owned(),
-            statement: database.statement(theorem),
-            ..Theorem::default()
-        },
+        theorem: Theorem { name: assertion.label().to_owned(), statement: database.statement(theorem), ..Theorem::default() },
         steps: Vec::new(),
     };
     // Which step of the original proof proves an open goal.

@@ -54,7 +54,9 @@ impl Database {
                     let mut written = renaming.clone();
                     written.write(&assertion.typecodes, &assertion.essentials[hypothesis]);
                     let best = next.first().map(|(best, _)| written.written.cmp(&best.written));
-                    if best.is_some_and(|order| order.is_gt()) || next.len() == MOST_ORDERS && best.is_none_or(|order| order.is_eq()) {
+                    if best.is_some_and(|order| order.is_gt())
+                        || next.len() == MOST_ORDERS && best.is_none_or(|order| order.is_eq())
+                    {
                         continue;
                     }
                     if best.is_some_and(|order| order.is_lt()) {
