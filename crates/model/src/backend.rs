@@ -188,6 +188,11 @@ pub trait Backend: Send + Sync + Sized + 'static {
         body()
     }
 
+    /// How many rows a decoding step of `n` samples is padded to, so that few recordings serve every size.
+    fn decode_rows(&self, n: usize) -> usize {
+        n
+    }
+
     /// Sets the first `len` elements to zero.
     fn clear(&self, len: usize, x: &mut Self::Tensor) -> Result<()>;
     /// `x *= factor`.

@@ -1,4 +1,4 @@
-//! The tactic generator: a Llama/Qwen2 transformer with hand-written forward and backward.
+#![doc = include_str!("../README.md")]
 
 mod activations;
 mod adapter;
@@ -6,20 +6,37 @@ mod backend;
 mod backward;
 mod batch;
 mod cache;
+mod checkpoint;
 mod config;
 mod cpu;
 mod error;
 mod forward;
+mod generator;
+mod gguf;
+#[cfg(feature = "hub")]
+mod hub;
 mod model;
+mod names;
 mod parameter;
+mod peft;
+mod prefix;
+mod tokenizer;
 
 pub use activations::{Activations, Keep};
 pub use adapter::{Adapter, LoraConfig, LoraLinear, TARGETS, fused_shape, target_rows};
 pub use backend::{AdamW, Backend, Dropout, Heads, Kind, Lora, Packed, Sampling, Span};
 pub use batch::Batch;
 pub use cache::{Cache, Runs};
+pub use checkpoint::{load, save};
 pub use config::{Config, Family, RopeScaling};
 pub use cpu::{Cpu, CpuTensor};
 pub use error::{Error, Result};
+pub use generator::{Generator, GeneratorConfig};
+pub use gguf::load_gguf;
+#[cfg(feature = "hub")]
+pub use hub::download;
 pub use model::{Block, Linear, Model};
+pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
+pub use peft::{load_adapter, save_adapter};
+pub use tokenizer::Tokenizer;

@@ -1,0 +1,209 @@
+//! Hugging Face folders: `config.json`, `model.safetensors` (or its shards), `tokenizer.json`.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensors, View};
+
+use crate::names::{Piece, pieces};
+use crate::{Backend, Config, Error, Model, Result, Tokenizer};
+
+/// Where a loader finds tensors.
+pub(crate) trait Source {
+    /// For messages.
+    fn path(&self) -> &Path;
+    /// A tensor's shape and numbers, or none if there is no such tensor.
+    fn read(&self, piece: &Piece) -> Result<Option<(Vec<usize>, Vec<f32>)>>;
+    /// The piece's name in this source, for messages.
+    fn name<'a>(&self, piece: &'a Piece) -> &'a str;
+}
+
+/// Builds a model from a source; `trained` makes the base trainable.
+pub(crate) fn load_from<B: Backend>(source: &impl Source, backend: Arc<B>, config: Config, trained: bool) -> Result<Model<B>> {
+    let mut model = Model::zeros(backend.clone(), config, trained)?;
+    let mut by_parameter: HashMap<String, Vec<Piece>> = HashMap::new();
+    for piece in pieces(&model.config) {
+        by_parameter.entry(piece.parameter.clone()).or_default().push(piece);
+    }
+    for parameter in model.base_mut() {
+        for piece in by_parameter.remove(&parameter.name).unwrap_or_default() {
+            let name = || source.name(&piece).to_string();
+            let path = || source.path().to_owned();
+            let (got, numbers) = source.read(&piece)?.ok_or_else(|| Error::MissingTensor { path: path(), name: name() })?;
+            if got != piece.shape {
+                return Err(Error::Shape { path: path(), name: name(), expected: piece.shape.clone(), got });
+            }
+            backend.upload(&numbers, &mut parameter.value, piece.offset)?;
+        }
+    }
+    Ok(model)
+}
+
+/// Loads a Hugging Face folder with its tokenizer. `trained` makes the base trainable (full fine-tuning); pass false for
+/// scoring, sampling and LoRA.
+pub fn load<B: Backend>(folder: &Path, backend: Arc<B>, trained: bool) -> Result<(Model<B>, Tokenizer)> {
+    let config = Config::read(&folder.join("config.json"))?;
+    let tokenizer = Tokenizer::load(folder)?;
+    tokenizer.check(config.vocab)?;
+    let source = SafetensorsSource::open(folder)?;
+    Ok((load_from(&source, backend, config, trained)?, tokenizer))
+}
+
+/// Saves the base as a Hugging Face folder, so that transformers can load it. Each file appears whole or not at all; the
+/// weights come last, so that a folder with weights is complete.
+pub fn save<B: Backend>(model: &Model<B>, tokenizer: &Tokenizer, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+    let config = serde_json::to_string_pretty(&model.config.to_json()).expect("JSON of plain values");
+    write_whole(&folder.join("config.json"), config.as_bytes())?;
+    tokenizer.save(folder)?;
+    let parameters: HashMap<&str, _> = model.base().map(|p| (p.name.as_str(), p)).collect();
+    let mut tensors = BTreeMap::new();
+    for piece in pieces(&model.config) {
+        let mut numbers = vec![0.0; piece.shape.iter().product()];
+        model.backend.download(&parameters[piece.parameter.as_str()].value, piece.offset, &mut numbers)?;
+        tensors.insert(piece.hugging_face, Numbers::new(piece.shape, numbers));
+    }
+    write_safetensors(&folder.join("model.safetensors"), tensors)
+}
+
+/// Writes a file under another name and moves it into place once it is on the disk.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let unfinished = unfinished(path);
+    let write = || -> std::io::Result<()> {
+        std::fs::write(&unfinished, bytes)?;
+        File::open(&unfinished)?.sync_all()?;
+        std::fs::rename(&unfinished, path)
+    };
+    write().inspect_err(|_| drop(std::fs::remove_file(&unfinished))).map_err(Error::file(path))
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".unfinished");
+    path.with_file_name(name)
+}
+
+/// Writes a safetensors file, whole or not at all.
+pub(crate) fn write_safetensors(path: &Path, tensors: BTreeMap<String, Numbers>) -> Result<()> {
+    let unfinished = unfinished(path);
+    // transformers refuses files without a format.
+    let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
+    let write = || -> std::io::Result<()> {
+        safetensors::serialize_to_file(tensors, Some(metadata), &unfinished).map_err(std::io::Error::other)?;
+        File::open(&unfinished)?.sync_all()?;
+        std::fs::rename(&unfinished, path)
+    };
+    write().inspect_err(|_| drop(std::fs::remove_file(&unfinished))).map_err(Error::file(path))
+}
+
+/// A tensor about to be written.
+pub(crate) struct Numbers {
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Numbers {
+    pub fn new(shape: Vec<usize>, numbers: Vec<f32>) -> Self {
+        Numbers { shape, bytes: numbers.iter().flat_map(|x| x.to_le_bytes()).collect() }
+    }
+}
+
+impl View for Numbers {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.bytes)
+    }
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// One or several safetensors files, mapped.
+pub(crate) struct SafetensorsSource {
+    path: PathBuf,
+    files: Vec<(PathBuf, Mmap)>,
+    /// Which file holds a tensor.
+    index: HashMap<String, usize>,
+}
+
+impl SafetensorsSource {
+    /// Opens a folder's `model.safetensors`, or its shards by their index.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let (single, index) = (folder.join("model.safetensors"), folder.join("model.safetensors.index.json"));
+        if single.exists() || !index.exists() {
+            return Self::open_files(single.clone(), vec![single]);
+        }
+        let text = std::fs::read_to_string(&index).map_err(Error::file(&index))?;
+        let json: serde_json::Value = serde_json::from_str(&text).map_err(|e| Error::format(&index, e.to_string()))?;
+        let map = json["weight_map"].as_object().ok_or_else(|| Error::format(&index, "`weight_map` is missing"))?;
+        let mut names: Vec<&str> = map.values().filter_map(|v| v.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let files = names.iter().map(|name| folder.join(name)).collect();
+        Self::open_files(index, files)
+    }
+
+    /// Opens these files.
+    pub fn open_files(path: PathBuf, paths: Vec<PathBuf>) -> Result<Self> {
+        let (mut files, mut index) = (Vec::new(), HashMap::new());
+        for (i, path) in paths.into_iter().enumerate() {
+            let file = File::open(&path).map_err(Error::file(&path))?;
+            // SAFETY: checkpoints are written under another name and moved into place, never changed in place.
+            let map = unsafe { Mmap::map(&file) }.map_err(Error::file(&path))?;
+            let tensors = open_tensors(&path, &map)?;
+            index.extend(tensors.names().into_iter().map(|name| (name.to_string(), i)));
+            files.push((path, map));
+        }
+        Ok(SafetensorsSource { path, files, index })
+    }
+
+    /// The names in the files.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.index.keys()
+    }
+
+    /// A tensor by name, as f32.
+    pub fn tensor(&self, name: &str) -> Result<Option<(Vec<usize>, Vec<f32>)>> {
+        let Some(&file) = self.index.get(name) else { return Ok(None) };
+        let (path, map) = &self.files[file];
+        let tensors = open_tensors(path, map)?;
+        let tensor = tensors.tensor(name).map_err(|e| Error::format(path, e.to_string()))?;
+        let numbers = match tensor.dtype() {
+            Dtype::F32 => numbers(tensor.data(), f32::from_le_bytes),
+            Dtype::F16 => numbers(tensor.data(), |b| half::f16::from_le_bytes(b).to_f32()),
+            Dtype::BF16 => numbers(tensor.data(), |b| half::bf16::from_le_bytes(b).to_f32()),
+            other => return Err(Error::format(path, format!("tensor `{name}` is {other:?}; f32, f16 and bf16 are known"))),
+        };
+        Ok(Some((tensor.shape().to_vec(), numbers)))
+    }
+}
+
+fn open_tensors<'a>(path: &Path, map: &'a Mmap) -> Result<SafeTensors<'a>> {
+    SafeTensors::deserialize(map)
+        .map_err(|e| Error::format(path, format!("not a whole safetensors file ({e}); was the download cut short?")))
+}
+
+fn numbers<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+    bytes.as_chunks::<N>().0.iter().map(|b| read(*b)).collect()
+}
+
+impl Source for SafetensorsSource {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn read(&self, piece: &Piece) -> Result<Option<(Vec<usize>, Vec<f32>)>> {
+        self.tensor(&piece.hugging_face)
+    }
+    fn name<'a>(&self, piece: &'a Piece) -> &'a str {
+        &piece.hugging_face
+    }
+}
