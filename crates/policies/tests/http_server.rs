@@ -11,7 +11,10 @@ fn ask(settings: &HttpSettings, samples: usize, seed: u64) -> Vec<Sample> {
 
 #[test]
 fn a_real_server_samples_what_its_seed_says() {
-    let Ok(url) = std::env::var("CATAMOUNT_HTTP_TEST") else { return };
+    let Ok(url) = std::env::var("CATAMOUNT_HTTP_TEST") else {
+        eprintln!("skipped: CATAMOUNT_HTTP_TEST is not set");
+        return;
+    };
     let settings = HttpSettings {
         prompt: "{state}".into(),
         max_tokens: 8,

@@ -251,10 +251,13 @@ fn a_manifest_notices_a_changed_file() {
     assert!(error.contains("manifest.json:2: not a manifest"), "{error}");
 }
 
-/// Bytes from another implementation, where one is installed: the Python package that the hub's own tools use.
+/// Files from another implementation, the one that the hub's own tools use: CATAMOUNT_PYARROW names a Python that has pyarrow.
 #[test]
 fn parquet_from_pyarrow_is_read() {
-    let Some(python) = std::env::var_os("CATAMOUNT_PYARROW") else { return };
+    let Some(python) = std::env::var_os("CATAMOUNT_PYARROW") else {
+        eprintln!("skipped: CATAMOUNT_PYARROW is not set");
+        return;
+    };
     let folder = TempDir::new().unwrap();
     parquet::write(&folder.path().join("ours.parquet"), &[sample("a"), sample("b")], Shape::Nested).unwrap();
     let script = r#"

@@ -2,7 +2,7 @@
 //!
 //! Three parts are mixed: counts in contexts of growing detail, each smoothed by the one before it (Witten and Bell's
 //! estimate); the tactics of the most similar demonstrated states; and every demonstrated tactic by its frequency, so that
-//! none ever has probability zero. How much each part counts is learned on a held-out tenth of the traces, apart for states
+//! none ever has probability zero. How much each part counts is learned on a held-out sixteenth of the traces, apart for states
 //! whose most detailed known context lies at each level.
 
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ pub(crate) struct Candidates {
 }
 
 impl Model {
-    /// Fits to traces; the mixing weights from a fit to nine tenths of them.
+    /// Fits to traces; the mixing weights from a fit to all but a sixteenth of them.
     pub(crate) fn fit(traces: &[&Trace]) -> Model {
         let held_out =
             |trace: &Trace| Hash::new(99).text(&trace.theorem.name).0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 15 == 0;
