@@ -1,1 +1,30 @@
 //! Tables, figures and the page made from logs.
+//!
+//! Everything in a report is generated from the files of a run folder; nothing is typed in. [`compare`] sets two logs against
+//! each other, [`report`] writes the whole study.
+//!
+//! ```no_run
+//! let comparison = catamount_report::compare("ce.jsonl".as_ref(), "bfs.jsonl".as_ref())?;
+//! println!("{comparison}");
+//! let report = catamount_report::report("runs/demo".as_ref())?;
+//! println!("{}", report.page.display());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cell;
+mod compare;
+mod figures;
+mod names;
+mod page;
+mod report;
+mod run;
+mod table;
+mod tables;
+mod training;
+mod trees;
+
+pub use cell::{Cell, LogError, Tally};
+pub use compare::{Comparison, Side, compare, compare_cells, compare_seeds};
+pub use report::{Report, report};
+pub use run::ReportError;
+pub use table::{Entry, Table};

@@ -1,0 +1,28 @@
+//! Every figure of a report.
+
+mod depths;
+mod gain;
+mod rates;
+mod success;
+mod training;
+
+use catamount_figure::Chart;
+
+use crate::run::Run;
+
+/// A figure with the name of its files and a sentence for the page.
+pub(crate) struct Drawn {
+    pub(crate) name: String,
+    pub(crate) chart: Box<dyn Chart>,
+    pub(crate) caption: String,
+}
+
+/// Every figure that the run has data for.
+pub(crate) fn all(run: &Run) -> Vec<Drawn> {
+    let mut figures: Vec<Drawn> = run.budgets().into_iter().map(|budget| rates::figure(run, budget)).collect();
+    figures.extend(gain::figure(run));
+    figures.extend(success::figure(run));
+    figures.extend(depths::figure(run));
+    figures.extend(training::figures(run));
+    figures
+}

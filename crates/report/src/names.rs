@@ -1,0 +1,143 @@
+//! What objectives and strategies are called in a report, and which belong together.
+
+/// Strategies in the paper's order.
+pub(crate) const STRATEGIES: [&str; 6] = ["pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"];
+
+/// The control every gain is measured against.
+pub(crate) const CONTROL: &str = "ce";
+
+/// An objective's name taken apart: `bfs+kappa5+q0.02`, `bfs@256`, or anything else a policy calls itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Objective {
+    pub(crate) full: String,
+    pub(crate) base: String,
+    pub(crate) kappa: Option<f64>,
+    pub(crate) absorption: Option<f64>,
+}
+
+impl Objective {
+    pub(crate) fn parse(full: &str) -> Self {
+        let untrained = full.split('@').next().unwrap_or(full);
+        let mut parts = untrained.split('+');
+        let mut objective =
+            Self { full: full.to_owned(), base: parts.next().unwrap_or(full).to_owned(), kappa: None, absorption: None };
+        for part in parts {
+            if let Some(kappa) = part.strip_prefix("kappa").and_then(|v| v.parse().ok()) {
+                objective.kappa = Some(kappa);
+            } else if let Some(q) = part.strip_prefix('q').and_then(|v| v.parse().ok()) {
+                objective.absorption = Some(q);
+            } else {
+                // Some other variant: a name of its own, so that it is never mistaken for the plain objective.
+                objective.base = untrained.to_owned();
+            }
+        }
+        objective
+    }
+
+    pub(crate) fn has_prior(&self) -> bool {
+        self.kappa.is_some() || self.absorption.is_some()
+    }
+
+    /// A member of the search-aware family without a prior.
+    pub(crate) fn is_search_aware(&self) -> bool {
+        !self.has_prior() && STRATEGIES.contains(&self.base.as_str())
+    }
+
+    /// Whether the objective models this strategy; one recurrence serves best-first and depth-first search.
+    pub(crate) fn matches(&self, strategy: &str) -> bool {
+        let shared = |name: &str| if name == "dfs" { "bfs".to_owned() } else { name.to_owned() };
+        STRATEGIES.contains(&self.base.as_str()) && shared(&self.base) == shared(strategy)
+    }
+
+    /// `κ = 5, q = 0.02`.
+    pub(crate) fn prior_label(&self) -> String {
+        let kappa = self.kappa.map(|k| format!("\u{3ba} = {k}"));
+        let q = self.absorption.map(|q| format!("q = {q}"));
+        kappa.into_iter().chain(q).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(crate) fn label(&self) -> String {
+        let trained = self.full.split_once('@').map(|(_, n)| format!(" @{n}")).unwrap_or_default();
+        let base = match self.base.as_str() {
+            "ce" => "CE".to_owned(),
+            "ua" => "UA".to_owned(),
+            base if STRATEGIES.contains(&base) => format!("CAT ({})", strategy_label(base)),
+            base => base.to_owned(),
+        };
+        if self.has_prior() { format!("{base}{trained}, {}", self.prior_label()) } else { format!("{base}{trained}") }
+    }
+
+    /// Place among objectives: control first, then UA, then the search-aware ones in the order of strategies, then the rest.
+    pub(crate) fn rank(&self) -> (usize, bool, String) {
+        let place = match self.base.as_str() {
+            CONTROL => 0,
+            "ua" => 1,
+            base => STRATEGIES.iter().position(|s| *s == base).map_or(99, |i| i + 2),
+        };
+        (place, self.has_prior(), self.full.clone())
+    }
+}
+
+pub(crate) fn strategy_label(strategy: &str) -> String {
+    match strategy {
+        "pass" => "Pass@N".to_owned(),
+        name if STRATEGIES.contains(&name) => name.to_uppercase(),
+        other => other.to_owned(),
+    }
+}
+
+pub(crate) fn strategy_rank(strategy: &str) -> (usize, String) {
+    (STRATEGIES.iter().position(|s| *s == strategy).unwrap_or(99), strategy.to_owned())
+}
+
+/// Palette places of objectives, fixed for the known ones, so that an objective looks the same in every report.
+pub(crate) fn colours(objectives: &[Objective]) -> Vec<usize> {
+    let usual = |o: &Objective| match o.base.as_str() {
+        "ce" => Some(5),
+        "ua" => Some(2),
+        "bfs" => Some(0),
+        "pass" => Some(1),
+        "rdfs" => Some(3),
+        "vdfs" => Some(4),
+        "mcts" => Some(6),
+        "dfs" => Some(7),
+        _ => None,
+    };
+    let mut taken: Vec<usize> = Vec::new();
+    objectives
+        .iter()
+        .map(|o| {
+            let wanted = usual(o).filter(|c| !taken.contains(c));
+            let colour = wanted.unwrap_or_else(|| (0..8).find(|c| !taken.contains(c)).unwrap_or(taken.len()));
+            taken.push(colour);
+            colour
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_apart() {
+        let prior = Objective::parse("bfs+kappa5+q0.02");
+        assert_eq!((prior.base.as_str(), prior.kappa, prior.absorption), ("bfs", Some(5.0), Some(0.02)));
+        assert_eq!(prior.label(), "CAT (BFS), \u{3ba} = 5, q = 0.02");
+        assert!(prior.matches("dfs") && !prior.is_search_aware());
+        assert_eq!(Objective::parse("pass@256").label(), "CAT (Pass@N) @256");
+        let odd = Objective::parse("bfs+mine");
+        assert!(!odd.is_search_aware() && !odd.matches("bfs") && odd.label() == "bfs+mine");
+        assert!(Objective::parse("ce").rank() < Objective::parse("ua").rank());
+    }
+
+    #[test]
+    fn colours_are_distinct_while_they_last() {
+        let objectives = ["ce", "ua", "bfs", "bfs+kappa5", "mine"].map(Objective::parse);
+        let mut colours = colours(&objectives);
+        assert_eq!(&colours[..3], [5, 2, 0]);
+        colours.sort_unstable();
+        colours.dedup();
+        assert_eq!(colours.len(), 5);
+    }
+}

@@ -1,0 +1,66 @@
+//! Every table of a report.
+
+mod matching;
+mod matrix;
+mod offtrace;
+mod prior;
+mod sweep;
+
+use catamount_statistics as statistics;
+
+use crate::compare::p_text;
+use crate::run::Run;
+use crate::table::{Entry, Table};
+
+/// Every table that the run has cells for.
+pub(crate) fn all(run: &Run) -> Vec<Table> {
+    let mut tables: Vec<Table> = run.budgets().into_iter().flat_map(|budget| matrix::tables(run, budget)).collect();
+    tables.extend(sweep::table(run));
+    tables.extend(run.budgets().into_iter().filter_map(|budget| matching::table(run, budget)));
+    tables.extend(prior::table(run));
+    tables.extend(offtrace::table(run));
+    tables
+}
+
+/// A rate in percent with one decimal.
+fn percent(rate: f64) -> String {
+    format!("{:.1}", 100.0 * rate)
+}
+
+/// `n`, `b/c`, gain with interval, p and corrected p as entries.
+fn paired_entries(c: &statistics::Comparison, holm: f64) -> Vec<Entry> {
+    vec![
+        c.n.to_string().into(),
+        format!("{}/{}", c.b, c.c).into(),
+        minus(format!("{:+.1} [{:.1}, {:.1}]", c.gain_pp, c.ci_low, c.ci_high)).into(),
+        p_text(c.p).into(),
+        p_text(holm).into(),
+    ]
+}
+
+/// Headings of [`paired_entries`].
+fn paired_header() -> [String; 5] {
+    ["n", "b/c", "gain (pp), 95 % interval", "p", "Holm p"].map(String::from)
+}
+
+/// The same as CSV fields.
+fn paired_csv(c: &statistics::Comparison, holm: f64) -> String {
+    format!("{},{},{},{},{},{},{},{},{holm}", c.n, c.seeds, c.b, c.c, c.gain_pp, c.ci_low, c.ci_high, c.p)
+}
+
+/// Headings of [`paired_csv`].
+const PAIRED_CSV: &str = "n,seeds,b,c,gain_pp,ci_low,ci_high,p,holm_p";
+
+/// A typographic minus sign.
+fn minus(text: String) -> String {
+    text.replace('-', "\u{2212}")
+}
+
+/// Marks the highest of several entries as bold; ties share it.
+fn embolden(entries: &mut [(Option<f64>, &mut Entry)]) {
+    let best = entries.iter().filter_map(|(rate, _)| *rate).fold(f64::NEG_INFINITY, f64::max);
+    // Compared as printed: two rates that read the same are a tie.
+    for (rate, entry) in entries {
+        entry.bold = rate.is_some_and(|r| percent(r) == percent(best));
+    }
+}

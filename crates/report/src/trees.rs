@@ -1,0 +1,246 @@
+//! The sample of search trees that the page's viewer carries.
+//!
+//! Trees can be far larger than a page should be, so a few theorems are chosen, those on which cells disagree first, and added
+//! while they fit. The page says how many were left out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use catamount_evaluate::log::TreeRecord;
+use serde::{Deserialize, Serialize};
+
+use crate::names::strategy_label;
+use crate::run::{Group, Run};
+
+/// At most this many theorems are shown.
+const THEOREMS: usize = 12;
+/// And at most this much text, in bytes of JSON.
+const BYTES: usize = 3_000_000;
+/// Longer states and messages are cut.
+const TEXT: usize = 400;
+
+/// What the viewer is fed with; texts are numbered, since states and tactics repeat.
+#[derive(Default, Serialize)]
+pub(crate) struct Sample {
+    pub(crate) strings: Vec<String>,
+    pub(crate) theorems: Vec<SampledTheorem>,
+    /// Theorems with trees in the run folder.
+    pub(crate) available: usize,
+    /// Whether demonstrated traces could be read.
+    pub(crate) demonstrated: bool,
+}
+
+#[derive(Serialize)]
+pub(crate) struct SampledTheorem {
+    pub(crate) name: String,
+    /// Demonstrated tactics, as numbers of strings.
+    pub(crate) trace: Vec<usize>,
+    pub(crate) cells: Vec<SampledTree>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct SampledTree {
+    pub(crate) label: String,
+    pub(crate) objective: String,
+    pub(crate) strategy: String,
+    pub(crate) budget: u64,
+    pub(crate) outcome: String,
+    pub(crate) root: usize,
+    /// `[parent, tactic, log p, verdict, text, score]`; verdict 0 open, 1 proved, 2 rejected.
+    pub(crate) expansions: Vec<(u64, usize, f64, u8, usize, Option<f64>)>,
+}
+
+/// Only the name of a tree: enough to choose by.
+#[derive(Deserialize)]
+struct Name {
+    theorem: String,
+}
+
+struct Strings {
+    list: Vec<String>,
+    places: HashMap<String, usize>,
+    bytes: usize,
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> usize {
+        let cut: String =
+            if text.chars().count() > TEXT { text.chars().take(TEXT).chain(['\u{2026}']).collect() } else { text.to_owned() };
+        if let Some(&place) = self.places.get(&cut) {
+            return place;
+        }
+        self.bytes += cut.len() + 8;
+        self.list.push(cut.clone());
+        self.places.insert(cut, self.list.len() - 1);
+        self.list.len() - 1
+    }
+}
+
+/// Chooses and reads the sample; what cannot be read is noted.
+pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
+    let sources = sources(run);
+    let mut holders: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, path) in &sources {
+        each_line(path, notes, |line| {
+            let name: Name = serde_json::from_str(line)?;
+            *holders.entry(name.theorem).or_default() += 1;
+            Ok(())
+        });
+    }
+    let available = holders.len();
+    let chosen = choose(&sources, holders);
+    let mut strings = Strings { list: Vec::new(), places: HashMap::new(), bytes: 0 };
+    strings.number("");
+    let mut trees: HashMap<(usize, String), TreeRecord> = HashMap::new();
+    for (i, (_, path)) in sources.iter().enumerate() {
+        each_line(path, &mut Vec::new(), |line| {
+            let name: Name = serde_json::from_str(line)?;
+            if chosen.contains(&name.theorem) {
+                trees.insert((i, name.theorem), serde_json::from_str(line)?);
+            }
+            Ok(())
+        });
+    }
+    let traces = traces(run, &chosen);
+    let mut sample = Sample { available, demonstrated: !traces.is_empty(), ..Sample::default() };
+    let mut used = 0;
+    for name in &chosen {
+        let before = (strings.bytes, strings.list.len());
+        let mut cells = Vec::new();
+        for (i, (group, _)) in sources.iter().enumerate() {
+            if let Some(tree) = trees.get(&(i, name.clone())) {
+                cells.push(sampled(group, tree, &mut strings));
+            }
+        }
+        let trace: Vec<usize> = traces.get(name).into_iter().flatten().map(|t| strings.number(t)).collect();
+        used += strings.bytes - before.0 + cells.iter().map(|c| 120 + 36 * c.expansions.len()).sum::<usize>();
+        if used > BYTES && !sample.theorems.is_empty() {
+            let dropped = strings.list.split_off(before.1);
+            for text in dropped {
+                strings.places.remove(&text);
+            }
+            break;
+        }
+        sample.theorems.push(SampledTheorem { name: name.clone(), trace, cells });
+    }
+    sample.strings = strings.list;
+    sample
+}
+
+/// For every objective and strategy, the largest budget that kept trees; the first seed.
+fn sources(run: &Run) -> Vec<(&Group, PathBuf)> {
+    let mut sources: Vec<(&Group, PathBuf)> = Vec::new();
+    for group in run.groups.iter().rev() {
+        let Some(path) = group.cells.values().find_map(crate::cell::Cell::trees) else { continue };
+        if !sources.iter().any(|(g, _)| g.objective == group.objective && g.strategy == group.strategy) {
+            sources.push((group, path));
+        }
+    }
+    sources.sort_by_key(|(g, _)| (crate::names::strategy_rank(&g.strategy), g.objective.rank()));
+    sources
+}
+
+/// Theorems in most cells first; among those, the ones some cells prove and others do not.
+fn choose(sources: &[(&Group, PathBuf)], holders: BTreeMap<String, usize>) -> Vec<String> {
+    let solved = |name: &str| {
+        let outcomes: Vec<bool> = sources.iter().filter_map(|(g, _)| g.cells.values().next()?.solved(name)).collect();
+        let yes = outcomes.iter().filter(|s| **s).count();
+        // 0: cells disagree, 1: all prove it, 2: none does.
+        if yes == 0 { 2 } else { u8::from(yes == outcomes.len()) }
+    };
+    let mut kinds: [Vec<(usize, String)>; 3] = Default::default();
+    for (name, cells) in holders {
+        kinds[solved(&name) as usize].push((cells, name));
+    }
+    for kind in &mut kinds {
+        kind.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    }
+    let mut chosen = Vec::new();
+    let mut iters = kinds.map(Vec::into_iter);
+    // Three of disagreement to one each of the others, until enough.
+    while chosen.len() < THEOREMS {
+        let before = chosen.len();
+        for (kind, share) in iters.iter_mut().zip([3, 1, 1]) {
+            chosen.extend(kind.by_ref().take(share).map(|(_, name)| name));
+        }
+        if chosen.len() == before {
+            break;
+        }
+    }
+    chosen.truncate(THEOREMS);
+    chosen
+}
+
+fn sampled(group: &Group, tree: &TreeRecord, strings: &mut Strings) -> SampledTree {
+    let outcome = group
+        .cells
+        .values()
+        .next()
+        .and_then(|c| c.records.get(&tree.theorem))
+        .map_or_else(|| "unknown".to_owned(), |r| format!("{:?}", r.outcome).to_lowercase());
+    let short = |v: f64| if v.is_finite() { (v * 1000.0).round() / 1000.0 } else { -999.0 };
+    SampledTree {
+        label: format!("{} \u{b7} {}", strategy_label(&group.strategy), group.objective.label()),
+        objective: group.objective.full.clone(),
+        strategy: group.strategy.clone(),
+        budget: group.budget,
+        outcome,
+        root: strings.number(&tree.root),
+        expansions: tree
+            .expansions
+            .iter()
+            .enumerate()
+            .map(|(i, e)| {
+                let verdict = match e.verdict.as_str() {
+                    "open" => 0,
+                    "proved" => 1,
+                    _ => 2,
+                };
+                // A parent that does not precede its child would make the viewer loop: such a node hangs from the root.
+                let parent = if e.parent <= i as u64 { e.parent } else { 0 };
+                (parent, strings.number(&e.tactic), short(e.log_p), verdict, strings.number(&e.text), e.score.map(short))
+            })
+            .collect(),
+    }
+}
+
+/// Demonstrated tactics of the chosen theorems, from the pool's file where it can still be read.
+fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<String>> {
+    let Some(manifest) = run.cells().find_map(|(_, _, c)| c.manifest.as_ref()) else { return HashMap::new() };
+    let given = PathBuf::from(&manifest.pool.file);
+    let file = given.file_name().map(PathBuf::from).unwrap_or_default();
+    let found = [given.clone(), run.dir.join(&given), run.dir.join("data").join(&file), run.dir.join(&file)]
+        .into_iter()
+        .find(|p| p.is_file());
+    let Some(Ok(loaded)) = found.map(|p| catamount_traces::read_any(&p)) else { return HashMap::new() };
+    loaded
+        .traces
+        .into_iter()
+        .filter(|t| !t.steps.is_empty() && chosen.contains(&t.theorem.name))
+        .map(|t| (t.theorem.name, t.steps.into_iter().map(|s| s.tactic).collect()))
+        .collect()
+}
+
+/// Calls back with every line; the first that cannot be understood is noted, and reading goes on.
+fn each_line(path: &Path, notes: &mut Vec<String>, mut use_line: impl FnMut(&str) -> Result<(), serde_json::Error>) {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) => {
+            notes.push(format!("{}: cannot be read ({e}), so its trees are not shown", path.display()));
+            return;
+        }
+    };
+    let mut broken = Vec::new();
+    for (i, line) in BufReader::new(file).lines().enumerate() {
+        let understood =
+            line.map_err(|_| ()).and_then(|l| if l.trim().is_empty() { Ok(()) } else { use_line(&l).map_err(|_| ()) });
+        if understood.is_err() {
+            broken.push((i + 1).to_string());
+        }
+    }
+    if !broken.is_empty() {
+        notes.push(format!("{}: not a tree record on line(s) {}; set aside", path.display(), broken.join(", ")));
+    }
+}

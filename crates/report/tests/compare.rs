@@ -1,0 +1,191 @@
+//! Comparing logs: what is paired, what is refused, what is said.
+
+mod synthetic;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use catamount_evaluate::log::{Outcome, Record};
+use catamount_report::{Cell, LogError, compare, compare_seeds};
+use synthetic::{manifest, record, theorem, write_cell};
+
+fn result(name: &str, outcome: Outcome) -> Record {
+    Record { outcome, expansions: 5, ..record(name, "ce", "bfs", 16, 1) }
+}
+
+/// 458 theorems with the paper's 10/1, all else alike; returns both logs.
+fn paper_logs(dir: &Path) -> (PathBuf, PathBuf) {
+    let log = |objective: &str, solved: &dyn Fn(usize) -> bool| {
+        let records: Vec<Record> =
+            (0..458).map(|i| result(&theorem(i), if solved(i) { Outcome::Proved } else { Outcome::Budget })).collect();
+        write_cell(dir, &manifest(objective, "pass", 16, 42, 458), &records)
+    };
+    (log("ce", &|i| (10..=100).contains(&i)), log("pass", &|i| i < 100))
+}
+
+#[test]
+fn the_papers_row_comes_out_of_logs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = paper_logs(dir.path());
+    let found = compare(&a, &b).unwrap();
+    assert_eq!((found.paired.n, found.paired.b, found.paired.c), (458, 10, 1));
+    let json: serde_json::Value = serde_json::from_str(&found.to_json()).unwrap();
+    for (key, value) in
+        [("n", 458.0), ("b", 10.0), ("c", 1.0), ("gain_pp", 1.965), ("ci_low", 0.546), ("ci_high", 3.384), ("p", 0.01172)]
+    {
+        assert!((json[key].as_f64().unwrap() - value).abs() < 1e-3, "{key}: {}", json[key]);
+    }
+    let text = found.to_string();
+    assert!(text.contains("+2.0 pp, 95 % interval [0.5, 3.4], exact two-sided p = 0.012"), "{text}");
+    assert!(text.contains("solved by A only (1): Demo.lemma_100"), "{text}");
+    let back = compare(&b, &a).unwrap();
+    assert_eq!((back.paired.b, back.paired.c, back.paired.p), (1, 10, found.paired.p));
+    let boot = found.bootstrap.unwrap();
+    assert!((boot.low - 0.546).abs() < 0.5 && (boot.high - 3.384).abs() < 0.5, "{boot:?}");
+}
+
+#[test]
+fn missing_errored_and_capped_theorems() {
+    let dir = tempfile::tempdir().unwrap();
+    let outcomes = |second: bool| {
+        let o = |a, b| if second { b } else { a };
+        vec![
+            result("both", Outcome::Proved),
+            result("capped", o(Outcome::Time, Outcome::Proved)),
+            result("errored", o(Outcome::Proved, Outcome::Error)),
+            result("exhausted", o(Outcome::Exhausted, Outcome::Budget)),
+        ]
+    };
+    let a = write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 5), &outcomes(false));
+    let mut second = outcomes(true);
+    second.push(result("only here", Outcome::Proved));
+    let b = write_cell(dir.path(), &manifest("bfs", "bfs", 16, 1, 5), &second);
+    let found = compare(&a, &b).unwrap();
+    assert_eq!((found.paired.n, found.paired.b, found.paired.c), (3, 1, 0), "a cap is a failure, an error is no result");
+    assert_eq!(found.unpaired, ["errored", "only here"]);
+    assert_eq!((found.first.capped, found.second.capped), (1, 0));
+    assert!(found.to_string().contains("not paired: missing or errored in a log (2): errored, only here"));
+}
+
+#[test]
+fn logs_of_different_experiments_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = [result("t", Outcome::Proved)];
+    let base = write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 1), &records);
+    let mut other_pool = manifest("ua", "bfs", 16, 1, 1);
+    other_pool.pool.hash = "ffff".into();
+    for (m, what) in [
+        (manifest("ua", "bfs", 64, 1, 1), "different budgets (16 and 64)"),
+        (manifest("ua", "bfs", 16, 2, 1), "different seeds (1 and 2)"),
+        (other_pool, "different pools"),
+    ] {
+        let other = write_cell(&dir.path().join("other"), &m, &records);
+        let error = compare(&base, &other).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, LogError::Different { .. }) && text.contains(what), "{text}");
+        assert!(text.contains("ce-bfs-16-1.jsonl") && text.contains("ua-bfs"), "{text}");
+    }
+    let disjoint = write_cell(&dir.path().join("x"), &manifest("ua", "bfs", 16, 1, 1), &[result("u", Outcome::Proved)]);
+    assert!(compare(&base, &disjoint).unwrap_err().to_string().contains("no theorem was completed in both"));
+}
+
+#[test]
+fn damaged_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let path =
+        write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 3), &[result("a", Outcome::Proved), result("b", Outcome::Budget)]);
+    let whole = fs::read_to_string(&path).unwrap();
+    let half = serde_json::to_string(&result("c", Outcome::Proved)).unwrap();
+
+    fs::write(&path, format!("{whole}{}", &half[..40])).unwrap();
+    let cell = Cell::read(&path).unwrap();
+    assert_eq!(cell.records.len(), 2);
+    assert!(cell.notes.iter().any(|n| n.contains("line 3, the last, is unfinished")), "{:?}", cell.notes);
+
+    // Cut inside a character of several bytes.
+    let mut bytes = whole.clone().into_bytes();
+    bytes.extend(b"{\"theorem\":\"\xe2\x88");
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(Cell::read(&path).unwrap().records.len(), 2);
+
+    fs::write(&path, format!("{}\n{whole}", &half[..40])).unwrap();
+    let error = Cell::read(&path).unwrap_err().to_string();
+    assert!(error.contains(".jsonl:1: not a cell record") && error.contains("remove this line"), "{error}");
+
+    fs::write(&path, "").unwrap();
+    assert!(Cell::read(&path).unwrap().records.is_empty());
+    assert!(Cell::read(&dir.path().join("nowhere.jsonl")).unwrap_err().to_string().contains("nowhere.jsonl"));
+    fs::write(&path, whole).unwrap();
+    fs::write(path.with_extension("manifest.json"), "{").unwrap();
+    assert!(Cell::read(&path).unwrap_err().to_string().contains("not a cell manifest"));
+}
+
+#[test]
+fn repeated_theorems() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = [
+        result("retried", Outcome::Error),
+        result("twice", Outcome::Proved),
+        result("differs", Outcome::Budget),
+        result("retried", Outcome::Proved),
+        result("twice", Outcome::Proved),
+        result("differs", Outcome::Proved),
+        result("twice", Outcome::Error),
+    ];
+    let path = write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 3), &records);
+    let cell = Cell::read(&path).unwrap();
+    assert_eq!(cell.solved("retried"), Some(true));
+    assert_eq!(cell.solved("twice"), Some(true), "an error never replaces a result");
+    assert_eq!(cell.solved("differs"), Some(true), "the last result counts");
+    assert_eq!(cell.notes.len(), 2, "{:?}", cell.notes);
+    assert!(cell.notes[0].contains("1 theorem(s) logged twice"), "{:?}", cell.notes);
+    assert!(cell.notes[1].contains("differs (lines 3 and 6)"), "{:?}", cell.notes);
+}
+
+#[test]
+fn a_proof_beyond_the_budget_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let late = Record { expansions: 17, ..result("late", Outcome::Proved) };
+    let path = write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 1), &[late]);
+    let cell = Cell::read(&path).unwrap();
+    assert_eq!(cell.solved("late"), Some(false));
+    assert!(cell.notes[0].contains("late (expansion 17)"), "{:?}", cell.notes);
+}
+
+#[test]
+fn without_manifests_a_note_says_what_was_not_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = paper_logs(dir.path());
+    fs::remove_file(a.with_extension("manifest.json")).unwrap();
+    let found = compare(&a, &b).unwrap();
+    assert!(found.notes.iter().any(|n| n.contains("no manifest")), "{:?}", found.notes);
+}
+
+#[test]
+fn seeds_are_pooled_by_theorem() {
+    let dir = tempfile::tempdir().unwrap();
+    // Three seeds that agree on everything carry no more evidence than one.
+    let logs = |objective: &str, second: bool| -> Vec<PathBuf> {
+        [1, 2, 3]
+            .into_iter()
+            .map(|seed| {
+                let records: Vec<Record> = (0..60)
+                    .map(|i| {
+                        let solved = i >= 40 || (i < 9 && second) || (i == 9 && !second);
+                        result(&theorem(i), if solved { Outcome::Proved } else { Outcome::Budget })
+                    })
+                    .collect();
+                write_cell(dir.path(), &manifest(objective, "bfs", 16, seed, 60), &records)
+            })
+            .collect()
+    };
+    let (a, b) = (logs("ce", false), logs("bfs", true));
+    let pooled = compare_seeds(&a, &b).unwrap();
+    let single = compare(&a[0], &b[0]).unwrap();
+    assert_eq!((pooled.paired.n, pooled.paired.b, pooled.paired.c, pooled.paired.seeds), (60, 27, 3, 3));
+    assert!((pooled.paired.p - single.paired.p).abs() < 1e-12 && (pooled.paired.ci_low - single.paired.ci_low).abs() < 1e-9);
+    assert!(compare_seeds(&a, &b[..2]).unwrap_err().to_string().contains("give one per seed"));
+    assert!(compare_seeds(&a[..2], &b[1..]).unwrap_err().to_string().contains("different seeds (1, 2 and 2, 3)"));
+    let twice = [a[0].clone(), a[0].clone()];
+    assert!(compare_seeds(&twice, &[b[0].clone(), b[0].clone()]).unwrap_err().to_string().contains("the same seed twice"));
+}

@@ -1,0 +1,162 @@
+//! A whole report from a whole run folder.
+
+mod synthetic;
+
+use std::fs;
+use std::path::Path;
+
+use catamount_evaluate::log::{Outcome, Record};
+use catamount_report::{ReportError, report};
+use synthetic::{Plan, manifest, record, theorem, write_cell, write_run};
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_table_and_figure_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &Plan::default());
+    let made = report(dir.path()).unwrap();
+    let out = dir.path().join("report");
+    for table in ["matrix-16", "matrix-256", "aligned-256", "sweep", "matching-256", "prior", "offtrace"] {
+        for ending in ["md", "tex", "csv"] {
+            let path = out.join("tables").join(format!("{table}.{ending}"));
+            assert!(made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50, "{}", path.display());
+        }
+    }
+    for figure in ["rates-256", "gain", "success", "depths", "loss", "distribution-p", "distribution-weights"] {
+        for ending in ["svg", "png", "csv"] {
+            let path = out.join("figures").join(format!("{figure}.{ending}"));
+            assert!(made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50, "{}", path.display());
+        }
+    }
+    assert!(made.missing.is_empty() && made.notes.is_empty(), "{:?} {:?}", made.missing, made.notes);
+
+    // The matrix says what the logs say.
+    let proved = (0..120).filter(|i| record(&theorem(*i), "ua", "bfs", 256, 7).outcome == Outcome::Proved).count();
+    let csv = read(out.join("tables/matrix-256.csv"));
+    let line = csv.lines().find(|l| l.starts_with("ua,bfs,256,1,120,120,")).unwrap();
+    let rate: f64 = line.split(',').nth(6).unwrap().parse().unwrap();
+    assert!((rate - proved as f64 / 120.0).abs() < 1e-12, "{line}");
+    let markdown = read(out.join("tables/matrix-256.md"));
+    assert!(markdown.contains("| UA |") && markdown.contains("**"), "{markdown}");
+    assert!(read(out.join("tables/matrix-256.tex")).contains("\\textbf{"));
+
+    // The sweep says what a direct comparison says, and every row is corrected.
+    let cells = dir.path().join("cells");
+    let direct = catamount_report::compare(&cells.join("ce-bfs-256-7.jsonl"), &cells.join("ua-bfs-256-7.jsonl")).unwrap().paired;
+    let sweep = read(out.join("tables/sweep.csv"));
+    let row = format!(
+        "bfs,ua,256,{},1,{},{},{},{},{},{},",
+        direct.n, direct.b, direct.c, direct.gain_pp, direct.ci_low, direct.ci_high, direct.p
+    );
+    assert!(sweep.contains(&row), "{row}\n{sweep}");
+    assert_eq!(sweep.lines().count(), 1 + 5 * 6 * 3);
+
+    let page = read(&made.page);
+    for part in
+        ["id=\"trees\"", "Synthetic study", "0123abc", "catamount run synthetic.toml", "\u{3ba} = 5, q = 0.02", "id=\"w-curves\""]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    for outside in ["http://", "https://", "src=\"", "@import", "url("] {
+        let found = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!found.contains(outside), "the page must load nothing: {outside}");
+    }
+    assert!(page.len() < 6_000_000, "{}", page.len());
+}
+
+#[test]
+fn what_is_missing_or_odd_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan {
+        objectives: vec!["ce", "bfs"],
+        strategies: vec!["bfs", "pass"],
+        budgets: vec![16],
+        theorems: 40,
+        trees: 2,
+        ..Plan::default()
+    };
+    write_run(dir.path(), &plan);
+    let cells = dir.path().join("cells");
+    for ending in ["jsonl", "manifest.json", "trees.jsonl"] {
+        fs::remove_file(cells.join(format!("bfs-pass-16-7.{ending}"))).unwrap();
+    }
+    // A cell cut short, with an error and a cap.
+    let mut records: Vec<Record> = (0..30).map(|i| record(&theorem(i), "ua", "bfs", 16, 7)).collect();
+    records[0].outcome = Outcome::Error;
+    records[1].outcome = Outcome::Time;
+    write_cell(&cells, &manifest("ua", "bfs", 16, 7, 40), &records);
+    // Another pool, the same place twice, no manifest, and damage.
+    let mut elsewhere = manifest("ua", "pass", 16, 7, 40);
+    elsewhere.pool.hash = "other".into();
+    write_cell(&cells, &elsewhere, &records);
+    let again = write_cell(&dir.path().join("again"), &manifest("ce", "bfs", 16, 7, 40), &records);
+    fs::rename(&again, cells.join("zz-copy.jsonl")).unwrap();
+    fs::rename(again.with_extension("manifest.json"), cells.join("zz-copy.manifest.json")).unwrap();
+    fs::write(cells.join("bare.jsonl"), "").unwrap();
+    fs::write(cells.join("ce-bfs-16-7.times.jsonl"), "whatever a cell keeps besides\n").unwrap();
+    fs::write(cells.join("broken.jsonl"), "{\n{}\n").unwrap();
+    fs::write(cells.join("ce-bfs-16-7.trees.jsonl"), "{\"theorem\":\n").unwrap();
+
+    let made = report(dir.path()).unwrap();
+    let (missing, notes) = (made.missing.join("\n"), made.notes.join("\n"));
+    assert!(missing.contains("bfs under pass at N = 16: not in this folder"), "{missing}");
+    for part in [
+        "ua under bfs at N = 16, seed 7: 29 of 40 theorems completed (1 errors, 10 never run)",
+        "ua under bfs at N = 16, seed 7: 1 theorems cut off by a wall-clock cap",
+        "was run on another pool",
+        "zz-copy.jsonl says it is ce under bfs at N = 16, seed 7",
+        "bare.jsonl has no manifest",
+        "broken.jsonl:1: not a cell record",
+        "ce-bfs-16-7.trees.jsonl: not a tree record on line(s) 1",
+    ] {
+        assert!(notes.contains(part), "{part}\n{notes}");
+    }
+    assert!(!notes.contains("times.jsonl"), "{notes}");
+    let page = read(&made.page);
+    let matrix = made.tables.iter().find(|t| t.name == "matrix-16").unwrap();
+    assert!(
+        matrix.to_markdown().contains("\u{2014}")
+            && matrix.caption.contains("\u{2020}: rate over the theorems completed (ua under bfs: 29 of 40)")
+    );
+    assert!(page.contains("bfs under pass at N = 16: not in this folder") && page.contains("zz-copy.jsonl"));
+
+    // With a plan, what was promised counts, not what a table would have room for.
+    let promised = serde_json::json!({"cells": [{"objective": "rdfs", "strategy": "rdfs", "budget": 64, "seed": 7}]});
+    fs::write(dir.path().join("plan.json"), promised.to_string()).unwrap();
+    let missing = report(dir.path()).unwrap().missing;
+    assert!(missing.iter().any(|m| m == "rdfs under rdfs at N = 64, seed 7: planned, never run"), "{missing:?}");
+}
+
+#[test]
+fn several_seeds_are_pooled() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan {
+        objectives: vec!["ce", "bfs"],
+        strategies: vec!["bfs"],
+        budgets: vec![16],
+        seeds: vec![1, 2, 3],
+        theorems: 50,
+        trees: 1,
+    };
+    write_run(dir.path(), &plan);
+    let made = report(dir.path()).unwrap();
+    let sweep = made.tables.iter().find(|t| t.name == "sweep").unwrap();
+    assert!(sweep.csv.lines().nth(1).unwrap().starts_with("bfs,bfs,16,50,3,"), "{}", sweep.csv);
+    assert!(made.tables[0].caption.contains("3 seeds pooled by theorem"), "{}", made.tables[0].caption);
+}
+
+#[test]
+fn folders_that_hold_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(matches!(report(dir.path()), Err(ReportError::Read { .. })));
+    fs::create_dir(dir.path().join("cells")).unwrap();
+    assert!(report(dir.path()).unwrap_err().to_string().contains("holds no cell with a manifest"));
+    fs::write(dir.path().join("plan.json"), "{").unwrap();
+    assert!(report(dir.path()).unwrap_err().to_string().contains("plan.json: not valid JSON"));
+    fs::remove_file(dir.path().join("plan.json")).unwrap();
+    fs::write(dir.path().join("offtrace.json"), "[1]").unwrap();
+    assert!(report(dir.path()).unwrap_err().to_string().contains("expected an array of objects"));
+}
