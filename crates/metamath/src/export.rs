@@ -67,8 +67,8 @@ pub(crate) fn replaced(database: &Database, proofs: &[(AssertionId, &Proof)]) ->
         let statement =
             source.statement(database.assertion(*id).label().as_bytes()).ok_or_else(|| failed("a theorem has no statement"))?;
         let spans = statement.proof_spans();
-        let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Err(failed("a theorem has no proof")) };
-        let (from, label, to) = (first.start as usize, statement.span().start as usize, last.end as usize);
+        let first = spans.first().ok_or_else(|| failed("a theorem has no proof"))?;
+        let (from, label, to) = (first.start as usize, statement.span().start as usize, statement.span().end as usize);
         let column = label - text[..label].rfind('\n').map_or(0, |newline| newline + 1);
         let indent = " ".repeat(column);
         let dummies: Vec<&str> = proof.dummies.iter().map(|&node| &*database.nodes.kinds[node as usize].pieces[0]).collect();
@@ -84,7 +84,7 @@ pub(crate) fn replaced(database: &Database, proofs: &[(AssertionId, &Proof)]) ->
         out.push_str(text[label..from].trim_end());
         out.push_str(&proof.text(column + 2));
         out.push_str(" $.");
-        copied = to + text[to..].find("$.").ok_or_else(|| failed("a proof has no end"))? + 2;
+        copied = to;
         if !conditions.is_empty() {
             out.push_str(&format!("\n{indent}$}}"));
         }

@@ -207,7 +207,9 @@ impl Grammar {
             }
             chart.next.clear();
             if chart.items.len() == next_set && !end {
-                return Err(Unparsed::At(position));
+                // A variable is a whole term by itself: then it is the next symbol that cannot follow.
+                let whole = position == 0 && matches!(token, Token::Leaf { .. });
+                return Err(Unparsed::At(position + usize::from(whole)));
             }
             if predicted {
                 let index = chart.items.len() as u32;

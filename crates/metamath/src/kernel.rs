@@ -18,7 +18,7 @@ use crate::assertion::{AssertionId, SLOT};
 use crate::database::Database;
 
 /// The largest goal, in nodes. The largest of set.mm has fewer than a thousand.
-pub(crate) const LARGEST_GOAL: usize = 20_000;
+pub(crate) const LARGEST_GOAL: usize = 1 << 14;
 
 /// No more goals.
 pub(crate) const QED: u32 = u32::MAX;

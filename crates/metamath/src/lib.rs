@@ -1,4 +1,4 @@
-//! Metamath as the embedded proving environment.
+#![doc = include_str!("../README.md")]
 
 mod assertion;
 mod axioms;
