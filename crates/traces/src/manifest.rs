@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AtomicFile, Error, Trace};
+use crate::{AtomicFile, Error};
 
 /// The name of the manifest in a data folder.
 pub const MANIFEST: &str = "manifest.json";
@@ -50,11 +50,10 @@ impl Manifest {
         Manifest { source: source.into(), version, seed, settings: BTreeMap::new(), files: BTreeMap::new() }
     }
 
-    /// Records a file of the folder that was just written with these traces.
-    pub fn add(&mut self, folder: &Path, name: &str, traces: &[Trace]) -> Result<(), Error> {
+    /// Records a file of the folder that was just written with so many traces, of so many steps together.
+    pub fn add(&mut self, folder: &Path, name: &str, traces: usize, steps: usize) -> Result<(), Error> {
         let (bytes, blake3) = hash_file(&folder.join(name))?;
-        let steps = traces.iter().map(|trace| trace.steps.len()).sum();
-        self.files.insert(name.to_owned(), FileEntry { traces: traces.len(), steps, bytes, blake3 });
+        self.files.insert(name.to_owned(), FileEntry { traces, steps, bytes, blake3 });
         Ok(())
     }
 

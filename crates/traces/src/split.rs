@@ -6,6 +6,7 @@
 //! moving from one part to another.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::str::FromStr;
 
 use crate::{Error, Trace};
@@ -30,6 +31,23 @@ pub struct Split {
     pub valid: Share,
     /// Traces to report results on.
     pub test: Share,
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // With a point even where it is whole, so that it reads back as a fraction.
+            Share::Fraction(fraction) => write!(f, "{fraction:?}"),
+            Share::Count(count) => write!(f, "{count}"),
+            Share::Rest => f.write_str("rest"),
+        }
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{},{}", self.train, self.valid, self.test)
+    }
 }
 
 /// The parts that a split gives.

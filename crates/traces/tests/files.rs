@@ -237,7 +237,8 @@ fn a_manifest_notices_a_changed_file() {
     let traces = [sample("a"), sample("b")];
     jsonl::write(&folder.path().join("train.jsonl"), &traces).unwrap();
     let mut manifest = Manifest::new("made by hand", Some(7));
-    manifest.add(folder.path(), "train.jsonl", &traces).unwrap();
+    let steps = traces.iter().map(|trace| trace.steps.len()).sum();
+    manifest.add(folder.path(), "train.jsonl", traces.len(), steps).unwrap();
     manifest.write(folder.path()).unwrap();
     let back = Manifest::read(folder.path()).unwrap();
     assert_eq!(back, manifest);

@@ -1,0 +1,68 @@
+//! `catamount check`: finished proofs, judged by the prover alone.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use catamount_search::Checked;
+use catamount_traces::Theorem;
+use serde::{Deserialize, Serialize};
+
+use crate::environment;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    environment: environment::Arguments,
+    /// JSON lines `{"name", "tactics": [...]}`; standard input if not given.
+    file: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Claim {
+    #[serde(flatten)]
+    theorem: Theorem,
+    tactics: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Judged {
+    name: String,
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    axioms: Vec<String>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let environment = arguments.environment.open()?;
+    let input: Box<dyn BufRead> = match &arguments.file {
+        Some(path) => {
+            let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Box::new(std::io::BufReader::new(file))
+        }
+        None => Box::new(std::io::stdin().lock()),
+    };
+    let source = arguments.file.as_ref().map_or("standard input".to_string(), |path| path.display().to_string());
+    let mut out = std::io::stdout().lock();
+    for (index, line) in input.split(b'\n').enumerate() {
+        let line = line.with_context(|| format!("cannot read {source}"))?;
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let claim: Claim = serde_json::from_slice(&line).with_context(|| {
+            format!("{source}:{}: not a claim; a line looks like {{\"name\": \"id\", \"tactics\": [\"ax-1\"]}}", index + 1)
+        })?;
+        let judged = match environment.check(&claim.theorem, &claim.tactics) {
+            Ok(Checked::Proved { axioms }) => Judged { name: claim.theorem.name, verdict: "proved", reason: None, axioms },
+            Ok(Checked::Refused { reason }) => {
+                Judged { name: claim.theorem.name, verdict: "refused", reason: Some(reason), axioms: Vec::new() }
+            }
+            Err(fault) => return Err(anyhow::anyhow!("{source}:{}: the prover failed: {fault}", index + 1)),
+        };
+        serde_json::to_writer(&mut out, &judged)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! `catamount data`: where traces come from and what they look like.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use catamount_metamath::Extraction;
+use catamount_traces::{AtomicFile, Manifest, Split, Statistics, Steps, Theorem, Trace, jsonl, read_any, text_key};
+
+use crate::{environment, progress};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Extract every proof of a Metamath database as a linear trace, and split.
+    Metamath(MetamathArguments),
+    /// Split a file of traces (own format, LeanDojo JSON, Parquet) into train, valid and test.
+    Split(SplitArguments),
+    /// Convert traces from one format to another, chosen by extension: .jsonl, .json (LeanDojo), .parquet.
+    Convert { input: PathBuf, output: PathBuf },
+    /// Check a file of traces line by line.
+    Validate { file: PathBuf },
+    /// Counts and length histograms of a file of traces.
+    Stats { file: PathBuf },
+}
+
+#[derive(clap::Args)]
+pub struct SplitOptions {
+    /// Shares of train, valid and test: fractions (0.9,0.05,0.05) or counts (rest,500,500).
+    #[arg(long, default_value = "0.9,0.05,0.05")]
+    split: Split,
+    /// Seed of the split.
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    /// Folder for train.jsonl, valid.jsonl, test.jsonl and manifest.json.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+#[derive(clap::Args)]
+pub struct MetamathArguments {
+    /// A file, or the name of one in Debian's metamath-databases.
+    #[arg(long, default_value = "set.mm")]
+    database: PathBuf,
+    /// Write only traces of so many steps, such as 1-10; all if not given.
+    #[arg(long)]
+    steps: Option<Steps>,
+    #[command(flatten)]
+    split: SplitOptions,
+}
+
+#[derive(clap::Args)]
+pub struct SplitArguments {
+    /// Traces to split.
+    file: PathBuf,
+    #[command(flatten)]
+    split: SplitOptions,
+}
+
+pub fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Metamath(arguments) => metamath(arguments),
+        Command::Split(arguments) => split(arguments),
+        Command::Convert { input, output } => convert(input, output),
+        Command::Validate { file } => validate(file),
+        Command::Stats { file } => {
+            println!("{}", Statistics::of(&load(file)?));
+            Ok(())
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<Vec<Trace>> {
+    let loaded = read_any(path)?;
+    if let Some(first) = loaded.skipped.first() {
+        eprintln!(
+            "{} theorems without a usable trace were left out; the first is {}: {}",
+            loaded.skipped.len(),
+            first.name,
+            first.reason
+        );
+    }
+    Ok(loaded.traces)
+}
+
+fn metamath(arguments: &MetamathArguments) -> Result<()> {
+    let database = environment::database(&arguments.database)?;
+    let steps = arguments.steps.unwrap_or(Steps::ALL);
+    // Parts are decided from the statements alone, so that traces can be written as they are made.
+    let stub = |id| Trace {
+        theorem: Theorem { name: database.assertion(id).label().to_string(), ..Theorem::default() },
+        steps: Vec::new(),
+    };
+    let ids: HashMap<String, _> = database.theorems().map(|id| (database.assertion(id).label().to_string(), id)).collect();
+    let key = |trace: &Trace| database.key(ids[&trace.theorem.name]).to_string();
+    let parts = arguments.split.split.apply(database.theorems().map(stub).collect(), arguments.split.seed, key)?;
+    let mut writers = Writers::create(&arguments.split.out, "train", "valid", "test")?;
+    let mut part_of: HashMap<String, usize> = HashMap::new();
+    for (part, traces) in [parts.train, parts.valid, parts.test].into_iter().enumerate() {
+        part_of.extend(traces.into_iter().map(|trace| (trace.theorem.name, part)));
+    }
+
+    let bar = progress::bar(ids.len() as u64, "theorems");
+    let (mut statistics, mut filtered, mut failure) = (Vec::new(), 0u64, None);
+    let extracted = database.extract(&Extraction::default(), |trace, done| {
+        bar.set_position(done as u64);
+        statistics.push(trace.steps.len());
+        if !steps.contains(trace.steps.len()) {
+            filtered += 1;
+        } else if let Err(error) = writers.write(part_of[&trace.theorem.name], &trace) {
+            failure.get_or_insert(error);
+        }
+    });
+    bar.finish_and_clear();
+    if let Some(error) = failure {
+        return Err(error);
+    }
+
+    let mut manifest =
+        Manifest::new(environment::database_path(&arguments.database)?.display().to_string(), Some(arguments.split.seed));
+    manifest.settings.insert("split".into(), arguments.split.split.to_string().into());
+    manifest.settings.insert("steps".into(), arguments.steps.map(|steps| steps.to_string()).into());
+    let counts = writers.finish(&arguments.split.out, manifest)?;
+    println!(
+        "{} theorems: {} traces with {} steps ({}), {} trivial, {} without a trace",
+        extracted.theorems,
+        extracted.traces,
+        extracted.steps,
+        histogram(&statistics),
+        extracted.trivial,
+        extracted.remainder.len(),
+    );
+    for (label, reason) in extracted.remainder.iter().take(20) {
+        println!("  no trace: {label}: {reason}");
+    }
+    if filtered > 0 {
+        println!("{filtered} traces outside --steps {steps} were not written");
+    }
+    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], arguments.split.out.display());
+    Ok(())
+}
+
+/// Trace lengths in the pools that the notes and the paper speak of.
+fn histogram(lengths: &[usize]) -> String {
+    let count = |low: usize, high: usize| lengths.iter().filter(|&&length| (low..=high).contains(&length)).count();
+    format!("1 / 2-5 / 6-10 / more: {} / {} / {} / {}", count(1, 1), count(2, 5), count(6, 10), count(11, usize::MAX))
+}
+
+fn split(arguments: &SplitArguments) -> Result<()> {
+    let traces = load(&arguments.file)?;
+    let parts = arguments.split.split.apply(traces, arguments.split.seed, text_key)?;
+    let mut writers = Writers::create(&arguments.split.out, "train", "valid", "test")?;
+    for (part, traces) in [&parts.train, &parts.valid, &parts.test].into_iter().enumerate() {
+        for trace in traces {
+            writers.write(part, trace)?;
+        }
+    }
+    let mut manifest = Manifest::new(arguments.file.display().to_string(), Some(arguments.split.seed));
+    manifest.settings.insert("split".into(), arguments.split.split.to_string().into());
+    let counts = writers.finish(&arguments.split.out, manifest)?;
+    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], arguments.split.out.display());
+    Ok(())
+}
+
+fn convert(input: &Path, output: &Path) -> Result<()> {
+    let traces = load(input)?;
+    let format = catamount_traces::write_any(output, &traces)?;
+    println!("{} traces written to {} as {format}", traces.len(), output.display());
+    Ok(())
+}
+
+fn validate(file: &Path) -> Result<()> {
+    let report = catamount_traces::validate(file)?;
+    println!("{report}");
+    if !report.is_valid() {
+        bail!("{} is not a valid file of traces", file.display());
+    }
+    Ok(())
+}
+
+/// The files of a split, each appearing whole or not at all.
+struct Writers {
+    names: [&'static str; 3],
+    files: Vec<AtomicFile>,
+    counts: [usize; 3],
+    steps: [usize; 3],
+}
+
+impl Writers {
+    fn create(folder: &Path, train: &'static str, valid: &'static str, test: &'static str) -> Result<Self> {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let names = [train, valid, test];
+        let files = names.map(|name| AtomicFile::create(&folder.join(format!("{name}.jsonl"))));
+        Ok(Writers { names, files: files.into_iter().collect::<Result<_, _>>()?, counts: [0; 3], steps: [0; 3] })
+    }
+
+    fn write(&mut self, part: usize, trace: &Trace) -> Result<()> {
+        jsonl::write_to(&mut self.files[part], [trace]).with_context(|| format!("cannot write {}.jsonl", self.names[part]))?;
+        self.counts[part] += 1;
+        self.steps[part] += trace.steps.len();
+        Ok(())
+    }
+
+    fn finish(self, folder: &Path, mut manifest: Manifest) -> Result<[usize; 3]> {
+        for (part, file) in self.files.into_iter().enumerate() {
+            file.commit()?;
+            let name = format!("{}.jsonl", self.names[part]);
+            manifest.add(folder, &name, self.counts[part], self.steps[part])?;
+        }
+        manifest.write(folder)?;
+        Ok(self.counts)
+    }
+}

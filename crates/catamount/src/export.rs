@@ -1,0 +1,54 @@
+//! `catamount export`: found proofs, for another program to verify.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use catamount_evaluate::cell::read_log;
+use catamount_evaluate::log::Outcome;
+
+use crate::environment;
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    /// The Metamath database, with each found proof in place of the original.
+    Mm,
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// What to write.
+    #[arg(long, value_enum)]
+    format: Format,
+    /// The database that was searched: a file, or the name of one in Debian's metamath-databases.
+    #[arg(long, default_value = "set.mm")]
+    database: PathBuf,
+    /// Cell logs. A theorem proved in several keeps the first proof.
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let mut proofs: Vec<(String, Vec<String>)> = Vec::new();
+    let mut names = std::collections::HashSet::new();
+    for path in &arguments.logs {
+        for record in read_log(path)? {
+            if record.outcome == Outcome::Proved && names.insert(record.theorem.clone()) {
+                proofs.push((record.theorem, record.tactics));
+            }
+        }
+    }
+    if proofs.is_empty() {
+        bail!("no log holds a proof; nothing to export");
+    }
+    match arguments.format {
+        Format::Mm => {
+            let database = environment::database(&arguments.database)?;
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            database.export(&proofs, &mut out)?;
+            out.flush()?;
+        }
+    }
+    eprintln!("{} proofs exported", proofs.len());
+    Ok(())
+}

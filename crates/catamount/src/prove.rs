@@ -1,0 +1,105 @@
+//! `catamount prove`: one theorem, live.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
+use catamount_evaluate::log::{Outcome, TreeRecord};
+use catamount_search::Environment;
+use catamount_traces::Theorem;
+
+use crate::eval::SearchArguments;
+use crate::{environment, policy, stop};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The theorem: a label of the Metamath database.
+    theorem: String,
+    #[command(flatten)]
+    environment: environment::Arguments,
+    #[command(flatten)]
+    policy: policy::Arguments,
+    #[command(flatten)]
+    search: SearchArguments,
+    /// Print the search tree.
+    #[arg(long)]
+    tree: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let environment: Arc<dyn Environment> = arguments.environment.open()?;
+    let theorem = Theorem { name: arguments.theorem.clone(), ..Theorem::default() };
+    // A theorem that does not open is the user's mistake here, not a fault to be logged.
+    let root = environment.open(&theorem).map_err(|fault| anyhow::anyhow!("{fault}"))?.root().to_string();
+    println!("{root}\n");
+    let mut policy = arguments.policy.open()?;
+    let search = &arguments.search;
+    let plan = Plan {
+        strategy: search.strategy.clone(),
+        settings: search.settings()?,
+        budget: search.budget,
+        seed: search.seed,
+        time_limit: search.time_limit()?,
+        concurrency: 1,
+        threads: 1,
+        trees: true,
+    };
+    let spinner = indicatif::ProgressBar::new_spinner().with_message(format!("searching with {}", search.strategy));
+    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+    let started = Instant::now();
+    let mut result: Option<Finished> = None;
+    let job = Job { theorem, demonstrated: None, time_left: None };
+    search_all(&environment, policy.as_mut(), vec![job], &plan, stop::on_interrupt(), &mut |finished| result = Some(finished))?;
+    spinner.finish_and_clear();
+    let Some(finished) = result else {
+        bail!("interrupted before an outcome");
+    };
+    if arguments.tree
+        && let Some(tree) = &finished.tree
+    {
+        print_tree(tree);
+        println!();
+    }
+    let record = &finished.record;
+    match record.outcome {
+        Outcome::Proved => {
+            println!("proved, and checked independently, at expansion {} of {}:", record.expansions, search.budget);
+            for tactic in &record.tactics {
+                println!("  {tactic}");
+            }
+        }
+        Outcome::Error => bail!("{}", record.reason.as_deref().unwrap_or("the prover failed")),
+        Outcome::Budget => println!("not proved within {} expansions", record.expansions),
+        Outcome::Exhausted => println!("not proved: nothing left to expand after {} expansions", record.expansions),
+        Outcome::Time => println!("not proved within the time limit ({} expansions)", record.expansions),
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{} valid, {} rejected, {} repeated tactics; {:.0} expansions/s",
+        record.valid,
+        record.rejected,
+        record.duplicates,
+        record.expansions as f64 / seconds.max(1e-9)
+    );
+    Ok(())
+}
+
+/// The tree, indented, each expansion with its number, probability and verdict.
+fn print_tree(tree: &TreeRecord) {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); tree.expansions.len() + 1];
+    for (index, expansion) in tree.expansions.iter().enumerate() {
+        children[expansion.parent as usize].push(index);
+    }
+    let mut stack: Vec<(usize, usize)> = children[0].iter().rev().map(|&index| (index, 1)).collect();
+    while let Some((index, depth)) = stack.pop() {
+        let expansion = &tree.expansions[index];
+        let mark = match expansion.verdict.as_str() {
+            "proved" => "✓",
+            "open" => "·",
+            _ => "×",
+        };
+        println!("{:indent$}{mark} {}  [{}] p={:.3}", "", expansion.tactic, index + 1, expansion.log_p.exp(), indent = 2 * depth);
+        stack.extend(children[index + 1].iter().rev().map(|&child| (child, depth + 1)));
+    }
+}

@@ -1,0 +1,22 @@
+//! Ctrl-C: the first asks the work in hand to finish and be saved, the second ends the process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Installs the handler and returns the flag that it sets.
+pub fn on_interrupt() -> &'static AtomicBool {
+    // Installing twice in one process is harmless and fails; nothing depends on the second time.
+    let _ = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        eprintln!("\nstopping after the work in hand; once more to stop at once");
+    });
+    &STOP
+}
+
+/// Whether the user asked to stop.
+pub fn requested() -> bool {
+    STOP.load(Ordering::SeqCst)
+}

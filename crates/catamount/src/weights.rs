@@ -1,0 +1,151 @@
+//! `catamount weights`: log-probabilities in, log J and weights out.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use catamount_objective::{Objective, Prior, Surrogate};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// Lines weighed at a time: enough for all cores, few enough to stream.
+const CHUNK: usize = 4096;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// ce, ua, pass, bfs, dfs, rdfs, vdfs or mcts.
+    #[arg(long)]
+    objective: Objective,
+    /// Expansions per theorem at deployment (rollouts for `pass`; not needed for `ce`).
+    #[arg(long, allow_negative_numbers = true, value_parser = parse_budget, required_unless_present = "no_budget")]
+    budget: Option<u64>,
+    #[arg(long, hide = true, exclusive = false, default_value_if("objective", "ce", "true"))]
+    no_budget: bool,
+    /// Expansions that a miss consumes, at least 1.
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    kappa: f64,
+    /// Probability that a miss is never recovered from, in [0, 1).
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    absorption: f64,
+    /// Weights below this become 0, so that a trainer can skip their examples.
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    min_weight: f64,
+    /// JSON lines `{"name": ..., "logp": [...]}`; standard input if not given.
+    file: Option<PathBuf>,
+}
+
+pub fn parse_budget(text: &str) -> Result<u64, String> {
+    let explain = || "a budget is a whole number of expansions, at least 0".to_string();
+    text.parse::<u64>().map_err(|_| explain())
+}
+
+#[derive(Deserialize)]
+struct Input {
+    #[serde(default)]
+    name: serde_json::Value,
+    logp: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct Output {
+    name: serde_json::Value,
+    log_success: f64,
+    weights: Vec<f64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    infeasible: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let prior = Prior::new(arguments.kappa, arguments.absorption)?;
+    let surrogate = Surrogate::new(arguments.objective, arguments.budget.unwrap_or(0)).with_prior(prior)?;
+    if !(0.0..=1.0).contains(&arguments.min_weight) {
+        bail!("--min-weight must lie between 0 and 1, not {}", arguments.min_weight);
+    }
+    let (source, input): (String, Box<dyn BufRead>) = match &arguments.file {
+        Some(path) => {
+            let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            (path.display().to_string(), Box::new(std::io::BufReader::with_capacity(1 << 20, file)))
+        }
+        None => ("standard input".to_string(), Box::new(std::io::stdin().lock())),
+    };
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
+    let (mut traces, mut infeasible) = (0u64, 0u64);
+    for_chunks(input, &source, |first_line, lines| {
+        let weighed: Vec<Result<Option<(Vec<u8>, bool)>>> = lines
+            .par_iter()
+            .enumerate()
+            .map(|(index, line)| {
+                weigh(line, &surrogate, arguments.min_weight).with_context(|| format!("{source}:{}", first_line + index))
+            })
+            .collect();
+        for line in weighed {
+            // What came before a broken line is written before the error is reported.
+            match line {
+                Ok(None) => {}
+                Ok(Some((text, feasible))) => {
+                    traces += 1;
+                    infeasible += u64::from(!feasible);
+                    out.write_all(&text)?;
+                }
+                Err(error) => {
+                    out.flush()?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    out.flush()?;
+    if infeasible > 0 {
+        eprintln!(
+            "{infeasible} of {traces} traces cannot be found within the budget; they carry the weights of cross-entropy and \"infeasible\": true"
+        );
+    }
+    Ok(())
+}
+
+/// Reads lines in chunks and hands each chunk over with the number of its first line.
+fn for_chunks(mut input: Box<dyn BufRead>, source: &str, mut work: impl FnMut(usize, &[Vec<u8>]) -> Result<()>) -> Result<()> {
+    let mut line_number = 1;
+    loop {
+        let mut lines = Vec::new();
+        while lines.len() < CHUNK {
+            let mut line = Vec::new();
+            if input.read_until(b'\n', &mut line).with_context(|| format!("cannot read {source}"))? == 0 {
+                break;
+            }
+            lines.push(line);
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        work(line_number, &lines)?;
+        line_number += lines.len();
+    }
+}
+
+/// One line; nothing for a blank one.
+fn weigh(line: &[u8], surrogate: &Surrogate, min_weight: f64) -> Result<Option<(Vec<u8>, bool)>> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    let input: Input = serde_json::from_slice(line).map_err(|error| {
+        // JSON has no NaN; Python writes one all the same, and the parser's own message would only confuse.
+        if line.windows(3).any(|w| w == b"NaN") {
+            anyhow::anyhow!("a log-probability is not a number (NaN); it must be a finite number of at most 0")
+        } else {
+            anyhow::anyhow!("broken JSON ({error}); a line looks like {{\"name\": \"t1\", \"logp\": [-0.5, -2.0]}}")
+        }
+    })?;
+    let mut weighed = surrogate.weigh(&input.logp)?;
+    for weight in &mut weighed.weights {
+        if *weight < min_weight {
+            *weight = 0.0;
+        }
+    }
+    let output =
+        Output { name: input.name, log_success: weighed.log_success, weights: weighed.weights, infeasible: !weighed.feasible };
+    let mut text = serde_json::to_vec(&output)?;
+    text.push(b'\n');
+    Ok(Some((text, weighed.feasible)))
+}
