@@ -1,0 +1,209 @@
+//! Surrogate error measured: deployed weights of all six strategies on four trees, exactly, against the surrogates' and CE's.
+
+use std::fmt::Write;
+
+use catamount_figure::{Axis, Figure, Grid, Series};
+use catamount_objective::{Objective, Prior};
+use catamount_search::STRATEGIES;
+
+use super::surrogate;
+use crate::check::{Check, Finding, largest};
+use crate::elasticity::{Deployed, deployed};
+use crate::explore::simulation_settings;
+use crate::theory::TheoryError;
+use crate::tree::{Branch, ProofTree};
+
+const P: [f64; 2] = [0.4, 0.25];
+const BUDGET: u64 = 16;
+
+/// The trees, by name.
+fn trees() -> Result<[(&'static str, ProofTree); 4], TheoryError> {
+    let chain = || ProofTree::chain(&P);
+    let both = |share: f64, branch: Branch| chain()?.deviate(1, share, &branch)?.deviate(2, share, &branch);
+    Ok([
+        ("chain", chain()?),
+        ("bypass", chain()?.deviate(1, 0.2, &Branch::Proof(vec![0.5]))?.deviate(2, 0.2, &Branch::Proof(vec![]))?),
+        ("trap", both(0.3, Branch::Trap { depth: 2, valid: 0.5 })?),
+        ("absorbing", both(0.3, Branch::Absorbing)?),
+    ])
+}
+
+/// One strategy on one tree.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The tree.
+    pub tree: &'static str,
+    /// The deployed strategy.
+    pub strategy: &'static str,
+    /// What it does, for every budget up to the table's.
+    pub deployed: Deployed,
+    /// Its surrogate's weights at the table's budget.
+    pub surrogate: Vec<f64>,
+    /// UA's weights at the table's budget.
+    pub uniform: Vec<f64>,
+}
+
+impl Row {
+    /// w*_t at the table's budget.
+    pub fn truth(&self, t: usize) -> f64 {
+        self.deployed.weights[t][BUDGET as usize - 1]
+    }
+
+    /// The mean over steps of the distance between a weighting and the truth.
+    fn error(&self, weight: impl Fn(usize) -> f64) -> f64 {
+        (0..P.len()).map(|t| (weight(t) - self.truth(t)).abs()).sum::<f64>() / P.len() as f64
+    }
+
+    /// The mean error of the strategy's own surrogate.
+    pub fn own_error(&self) -> f64 {
+        self.error(|t| self.surrogate[t])
+    }
+
+    /// The mean error of UA.
+    pub fn uniform_error(&self) -> f64 {
+        self.error(|t| self.uniform[t])
+    }
+
+    /// The mean error of cross-entropy.
+    pub fn ce_error(&self) -> f64 {
+        self.error(|_| 1.0)
+    }
+}
+
+/// The whole table: every strategy on every tree.
+pub fn rows() -> Result<Vec<Row>, TheoryError> {
+    let mut rows = Vec::new();
+    for (name, tree) in trees()? {
+        for strategy in STRATEGIES {
+            let objective: Objective = strategy.parse()?;
+            rows.push(Row {
+                tree: name,
+                strategy,
+                deployed: deployed(&tree, strategy, &simulation_settings(), BUDGET)?,
+                surrogate: surrogate(objective, BUDGET, Prior::NONE, &P)?,
+                uniform: surrogate(Objective::Ua, BUDGET, Prior::NONE, &P)?,
+            });
+        }
+    }
+    Ok(rows)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut out = format!(
+        "N = {BUDGET} expansions, p = ({}, {}); `pass` is trained for N/4 rollouts. Errors are means over the two steps.\n\n\
+         | tree | deployed | J | w*_1 | w*_2 | own w_1 | own w_2 | own error | UA error | CE error |\n|---|---|---|---|---|---|---|---|---|---|\n",
+        P[0], P[1]
+    );
+    for row in rows {
+        let success = row.deployed.success[BUDGET as usize - 1];
+        let _ = writeln!(
+            out,
+            "| {} | {} | {success:.4} | {:.4} | {:.4} | {:.4} | {:.4} | {:.4} | {:.4} | {:.4} |",
+            row.tree,
+            row.strategy,
+            row.truth(0),
+            row.truth(1),
+            row.surrogate[0],
+            row.surrogate[1],
+            row.own_error(),
+            row.uniform_error(),
+            row.ce_error()
+        );
+    }
+    out
+}
+
+/// Mean errors of surrogate, UA and CE, strategy by strategy, tree by tree.
+pub fn deployment(rows: &[Row]) -> Result<Finding, TheoryError> {
+    let mut panels = Grid::new("Surrogate error, measured", 2)
+        .subtitle(format!(
+            "Mean distance from the deployed weight over two steps, p = ({}, {}), N = {BUDGET}; every branch of each search is followed",
+            P[0], P[1]
+        ))
+        .panel_size(400.0, 230.0);
+    for (name, _) in trees()? {
+        let of = |error: fn(&Row) -> f64| rows.iter().filter(|row| row.tree == name).map(error).collect::<Vec<f64>>();
+        panels = panels.panel(
+            Figure::new(name)
+                .x(Axis::categories("", STRATEGIES))
+                .y(Axis::linear("error").from(0.0).to(1.0))
+                .add(Series::bars_of("own surrogate", of(Row::own_error)))
+                .add(Series::bars_of("ua", of(Row::uniform_error)))
+                .add(Series::bars_of("ce", of(Row::ce_error))),
+        );
+    }
+    let exact = rows.iter().filter(|row| row.tree == "chain" && ["dfs", "rdfs", "vdfs"].contains(&row.strategy));
+    let truth = |tree: &str, strategy: &str, t: usize| {
+        rows.iter().find(|row| row.tree == tree && row.strategy == strategy).map_or(f64::NAN, |row| row.truth(t))
+    };
+    let every = || STRATEGIES.into_iter().flat_map(|strategy| (0..P.len()).map(move |t| (strategy, t)));
+    let inflated = largest(every().map(|(s, t)| truth("bypass", s, t) - truth("chain", s, t)));
+    let relieved = largest(every().filter(|(s, _)| *s == "dfs").map(|(s, t)| truth("chain", s, t) - truth("absorbing", s, t)));
+    let crossings = rows
+        .iter()
+        .flat_map(|row| (0..P.len()).map(move |t| (row.truth(t), row.surrogate[t])))
+        .filter(|(_, hat)| *hat < 1.0)
+        .filter(|(star, hat)| ((star - hat).abs() <= (star - 1.0).abs()) != (*star <= (1.0 + hat) / 2.0))
+        .count();
+    let doubt = largest(rows.iter().map(|row| row.deployed.doubt));
+    Ok(Finding {
+        name: "surrogate-error",
+        claim: "Depth-first surrogates are exact where every deviation is rejected; alternative proofs lower every deployed weight; what depth-first \
+                search cannot leave raises it; and a surrogate is closer than CE exactly when w* is at most (1+w)/2."
+            .into(),
+        checks: vec![
+            Check::at_most("largest error of `dfs`, `rdfs`, `vdfs` on the chain", largest(exact.map(Row::own_error)), 1e-9),
+            Check::at_most("largest rise of a deployed weight when alternative proofs are added", inflated, 0.0),
+            Check::at_most("largest fall of a `dfs` weight when absorbing traps are added", relieved, 0.0),
+            Check::at_most("steps on which the CAT-or-CE crossover is not at (1+w)/2", crossings as f64, 0.0),
+            Check::at_most("doubt in the deployed weights", doubt, 1e-8),
+        ],
+        chart: Box::new(panels),
+        table: table(rows),
+    })
+}
+
+/// Deployed and surrogate weight of the second step against the budget, on the tree with traps.
+pub fn deployment_by_budget(rows: &[Row]) -> Result<Finding, TheoryError> {
+    let mut panels = Grid::new("Deployed and surrogate weights on a tree with traps", 3)
+        .subtitle(
+            "Weight of step 2; a share 0.3 of the misses leads into two useless states. Surrogates start at the budget they need",
+        )
+        .panel_size(270.0, 220.0);
+    let mut started = 0f64;
+    let mut raised = f64::NEG_INFINITY;
+    for row in rows.iter().filter(|row| row.tree == "trap") {
+        let objective: Objective = row.strategy.parse()?;
+        let star: Vec<(f64, f64)> = (2..=BUDGET).map(|n| (n as f64, row.deployed.weights[1][n as usize - 1])).collect();
+        let least = if objective == Objective::Pass { 4 } else { objective.minimum_budget(P.len()) };
+        let hat = (least..=BUDGET)
+            .map(|n| Ok((n as f64, surrogate(objective, n, Prior::NONE, &P)?[1])))
+            .collect::<Result<Vec<_>, TheoryError>>()?;
+        // At the smallest budget at all there is no room for a miss, on any tree.
+        started =
+            largest([started, star.iter().find(|point| point.1.is_finite()).map_or(f64::NAN, |point| (point.1 - 1.0).abs())]);
+        if ["dfs", "rdfs", "vdfs"].contains(&row.strategy) {
+            raised = largest([raised, largest(hat.iter().zip(&star).map(|(hat, star)| hat.1 - star.1))]);
+        }
+        panels = panels.panel(
+            Figure::new(row.strategy)
+                .x(Axis::linear("budget N (expansions)").from(2.0).to(BUDGET as f64))
+                .y(Axis::linear("weight").from(0.0).to(1.05))
+                .add(Series::line("deployed w*", star).plain())
+                .add(Series::line("surrogate", hat).plain())
+                .add(Series::line("CE", [(2.0, 1.0), (BUDGET as f64, 1.0)]).plain().dashed()),
+        );
+    }
+    Ok(Finding {
+        name: "deployed-by-budget",
+        claim: "At the smallest budget that can succeed every deployed weight is 1; traps then keep the deployed weights of the depth-first searches \
+                above their surrogates'."
+            .into(),
+        checks: vec![
+            Check::at_most("largest distance of a deployed weight from 1 at its smallest budget", started, 1e-9),
+            Check::at_most("farthest a depth-first deployed weight lies below its surrogate", raised, 1e-9),
+        ],
+        chart: Box::new(panels),
+        table: String::new(),
+    })
+}
