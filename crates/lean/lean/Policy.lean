@@ -35,8 +35,9 @@ partial def forbidden (stx : Syntax) : Option String :=
   | .atom _ v => if memberStr v codeWords then some (whyCode v) else none
   | .ident _ _ n _ =>
     if memberName (unrooted n.eraseMacroScopes) bannedIdents then some (join3 "`" (nameText n) "` stands in for a proof") else none
-  | .node _ _ args =>
-    if (stx.getArg 0).isToken "set_option" && isUnsafeOption (stx.getArg 1).getId.eraseMacroScopes then
+  | .node _ k args =>
+    if k == `Lean.Parser.Tactic.posConfigItem && (stx.getArg 1).getId == `native then some (whyCode "native_decide")
+    else if (stx.getArg 0).isToken "set_option" && isUnsafeOption (stx.getArg 1).getId.eraseMacroScopes then
       some (join3 "the option `" (nameText (stx.getArg 1).getId) "` can switch checks off")
     else forbiddenIn args 0
   | .missing => none

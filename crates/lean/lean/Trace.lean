@@ -35,7 +35,17 @@ def findSnapshot (a : Array Snapshot) (n : String) (line : Nat) : Option Snapsho
   | some s => some s
   | none => findSnapshotFrom a n 0 0
 
-/-! #### Comparing states, up to numbers of universes and metavariables -/
+/-! #### Comparing states
+
+Of a recorded state only what is to be proved is compared, up to the numbers of universes and metavariables. Its
+hypotheses may be more: section variables stay in view while the original is elaborated, although a replay from the finished
+statement can clear them. -/
+
+/-- The targets of a state, with the blank lines between its goals. -/
+def targets : List Char → Bool → List Char → List Char
+  | [], _, acc => revOnto acc []
+  | '\n' :: '\n' :: r, _, acc => targets r false ('\n' :: '\n' :: acc)
+  | c :: r, inside, acc => if inside || c == '⊢' then targets r true (c :: acc) else targets r false acc
 
 def dropDigits : List Char → List Char
   | [] => []
@@ -50,7 +60,7 @@ partial def normalOnto (l : List Char) (acc : List Char) : List Char :=
   | '?' :: 'm' :: '.' :: r => normalOnto (dropDigits r) ('M' :: acc)
   | c :: r => normalOnto r (c :: acc)
 
-def normal (s : String) : List Char := revOnto (normalOnto s.toList []) []
+def normal (s : String) : List Char := revOnto (normalOnto (targets s.toList false []) []) []
 
 /-- Whether the first list ends where a goal of the second ends. -/
 def goalPrefix : List Char → List Char → Bool

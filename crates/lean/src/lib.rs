@@ -1,1 +1,47 @@
-//! Lean 4 as a proving environment.
+//! Lean 4 as a proving environment: a proof server written in Lean, two hosts that run it (a native toolchain, or
+//! WebAssembly under node), a pool of workers, tracing of libraries, and re-checking of proofs.
+//!
+//! This crate knows nothing of language models and of search strategies.
+//!
+//! ```no_run
+//! use catamount_lean::{Lean, Options};
+//! use catamount_search::{Environment, StateId, Verdict};
+//! use catamount_traces::Theorem;
+//!
+//! let lean = Lean::new(Options::default())?;
+//! let theorem = Theorem {
+//!     name: "swap".into(),
+//!     statement: "theorem swap (p q : Prop) : p ∧ q → q ∧ p".into(),
+//!     ..Theorem::default()
+//! };
+//! let mut session = lean.open(&theorem)?;
+//! assert_eq!(session.root(), "p q : Prop\n⊢ p ∧ q → q ∧ p");
+//! assert_eq!(session.apply(StateId(0), "exact fun h => ⟨h.2, h.1⟩")?, Verdict::Proved);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod assets;
+mod bundled;
+mod cache;
+mod check;
+mod doctor;
+mod environment;
+mod error;
+mod export;
+mod options;
+mod process;
+mod session;
+mod source;
+mod tool;
+mod trace;
+mod wire;
+mod worker;
+
+pub use bundled::write_bundled_library;
+pub use check::{Claim, Ruling, RulingVerdict};
+pub use doctor::{Finding, diagnose, self_test};
+pub use environment::Lean;
+pub use error::Error;
+pub use export::export;
+pub use options::{Host, Options, STANDARD_AXIOMS};
+pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, trace};

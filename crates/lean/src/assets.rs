@@ -1,0 +1,48 @@
+//! What the binary carries: the proof server's sources and the scripts of the WebAssembly host.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+/// The proof server: one Lean module, kept in files of one concept each.
+pub(crate) const SERVER: &str = concat!(
+    include_str!("../lean/Base.lean"),
+    include_str!("../lean/Context.lean"),
+    include_str!("../lean/Policy.lean"),
+    include_str!("../lean/Kernel.lean"),
+    include_str!("../lean/Proof.lean"),
+    include_str!("../lean/Source.lean"),
+    include_str!("../lean/Steps.lean"),
+    include_str!("../lean/Trace.lean"),
+    include_str!("../lean/File.lean"),
+    include_str!("../lean/Serve.lean"),
+);
+
+/// The scripts of the WebAssembly host, by file name.
+pub(crate) const SCRIPTS: [(&str, &str); 5] = [
+    ("host.cjs", include_str!("../host/host.cjs")),
+    ("prepare.cjs", include_str!("../host/prepare.cjs")),
+    ("patch-runtime.cjs", include_str!("../host/patch-runtime.cjs")),
+    ("slim-wasm.cjs", include_str!("../host/slim-wasm.cjs")),
+    ("ir-to-olean.cjs", include_str!("../host/ir-to-olean.cjs")),
+];
+
+/// Lower-case hexadecimal SHA-256.
+pub(crate) fn sha256(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part);
+    }
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Writes the host's scripts into `folder`.
+pub(crate) fn write_scripts(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for (name, text) in SCRIPTS {
+        fs::write(folder.join(name), text)?;
+    }
+    Ok(())
+}

