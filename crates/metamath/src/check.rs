@@ -159,8 +159,20 @@ pub(crate) fn distinct_dummies<'d>(
 }
 
 impl<'d> Excerpt<'d> {
-    /// Takes in a `$f` statement: into the block if it has a scope, else among those for all.
-    fn floating(&mut self, statement: &StatementRef<'d>, block: &mut String) -> Result<(), String> {
+    /// A label that the original does not have. Two assertions may share a hypothesis, which the excerpt then repeats, and each
+    /// copy needs a label of its own; a compressed proof does not name them.
+    fn fresh(&mut self) -> String {
+        loop {
+            self.hypotheses += 1;
+            let fresh = format!("hyp.{}", self.hypotheses);
+            if self.source.statement(fresh.as_bytes()).is_none() {
+                return fresh;
+            }
+        }
+    }
+
+    /// Takes in a `$f` statement: into the block if it has a scope, else among those for all. A dummy's is named by the proof.
+    fn floating(&mut self, statement: &StatementRef<'d>, dummy: bool, block: &mut String) -> Result<(), String> {
         let label = metamath_rs::as_str(statement.label());
         let frame = self.source.scope_result().get(statement.label()).ok_or_else(|| format!("`{label}` has no scope"))?;
         let symbol = |at| metamath_rs::as_str(statement.math_at(at).slice);
@@ -169,6 +181,7 @@ impl<'d> Excerpt<'d> {
         if frame.valid.end == NO_STATEMENT {
             self.global.push(*statement);
         } else {
+            let label = if dummy { label.to_owned() } else { self.fresh() };
             _ = writeln!(block, "{label} $f {} $.", math(statement));
         }
         Ok(())
@@ -194,7 +207,7 @@ impl<'d> Excerpt<'d> {
         let variables: Vec<&str> = (0..frame.mandatory_count).map(variable).collect();
         let mut out = String::from("${\n");
         if let Some((dummies, _)) = proof {
-            dummies.iter().try_for_each(|dummy| self.floating(dummy, &mut out))?;
+            dummies.iter().try_for_each(|dummy| self.floating(dummy, true, &mut out))?;
             let names: Vec<&str> = dummies.iter().map(|dummy| metamath_rs::as_str(dummy.math_at(1).slice)).collect();
             for (a, b) in distinct_dummies(source, *statement, &names)? {
                 _ = writeln!(out, "$d {a} {b} $.");
@@ -206,16 +219,9 @@ impl<'d> Excerpt<'d> {
         for hypothesis in &frame.hypotheses {
             let given = source.statement_by_address(hypothesis.address());
             match hypothesis {
-                Hyp::Floating(..) => self.floating(&given, &mut out)?,
+                Hyp::Floating(..) => self.floating(&given, false, &mut out)?,
                 Hyp::Essential(..) => {
-                    // Two assertions may share a hypothesis, which the excerpt repeats: each copy needs a label of its own.
-                    let fresh = loop {
-                        self.hypotheses += 1;
-                        let fresh = format!("hyp.{}", self.hypotheses);
-                        if source.statement(fresh.as_bytes()).is_none() {
-                            break fresh;
-                        }
-                    };
+                    let fresh = self.fresh();
                     _ = writeln!(out, "{fresh} $e {} $.", self.formula(&given, &variables));
                 }
             }

@@ -123,7 +123,7 @@ impl Database {
         &self.unsupported
     }
 
-    /// A statement as text: the root state of its proof (see [`crate::Session`] for the grammar).
+    /// A statement as text: the root state of its proof (the grammar is on the front page).
     pub fn statement(&self, id: AssertionId) -> String {
         let assertion = self.assertion(id);
         let mut out = String::new();

@@ -68,8 +68,8 @@ impl Environment for Metamath {
     }
 
     fn describe(&self) -> String {
-        let theorems = self.database.theorems().count();
-        format!("Metamath, {} with {theorems} theorems, checked by metamath-rs 0.3.9", self.database.path().display())
+        let (path, theorems) = (self.database.path().display(), self.database.theorems().count());
+        format!("Metamath (catamount-metamath {}, metamath-rs), {path}, {theorems} theorems", env!("CARGO_PKG_VERSION"))
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Extracted {
     pub trivial: usize,
     /// Theorems without a trace for another reason: the label and the reason.
     pub remainder: Vec<(String, String)>,
+    /// What metamath-rs has against the database with all extracted proofs in place; nothing if it accepts it or was not asked.
+    pub refused: Option<String>,
 }
 
 impl Database {
@@ -92,9 +94,7 @@ impl Database {
         }
         if how.recheck {
             let borrowed: Vec<_> = proofs.iter().map(|(id, proof)| (*id, proof)).collect();
-            if let Err(reason) = self.accepts(&borrowed) {
-                report.remainder.push(("(all)".to_owned(), reason));
-            }
+            report.refused = self.accepts(&borrowed).err();
         }
         report
     }

@@ -39,7 +39,8 @@ impl Renaming {
 
 impl Database {
     /// A key that two assertions share if they say the same up to the names of variables and the order of hypotheses
-    /// (distinct-variable conditions are ignored). It is the same on every run and machine for the same database file.
+    /// (distinct-variable conditions are ignored). It is the same on every run for the same database file, and means
+    /// nothing between two files.
     pub fn key(&self, id: AssertionId) -> u64 {
         let assertion = self.assertion(id);
         let unnamed = vec![u32::MAX; assertion.slots.len()];

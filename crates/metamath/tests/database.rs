@@ -9,7 +9,7 @@ use common::{debian, toy};
 fn the_toy_is_understood_whole() {
     let database = toy();
     assert_eq!(database.unsupported(), []);
-    assert_eq!(database.theorems().count(), 31);
+    assert_eq!(database.theorems().count(), 32);
     let syl = database.theorem("syl").unwrap();
     assert_eq!(database.statement(syl), "$e ( ph -> ps ) $e ( ps -> ch ) $p ( ph -> ch )");
     assert_eq!(database.assertion(syl).hypotheses(), 2);
@@ -65,6 +65,12 @@ fn bytes_that_are_no_text_are_refused() {
         let error = Database::from_text("bytes.mm", text.clone()).unwrap_err().to_string();
         assert!(error.contains("bytes.mm"), "{error}");
     }
+}
+
+#[test]
+fn an_include_that_is_missing_is_named() {
+    let error = Database::from_text("outer.mm", b"$[ no-such-inner.mm $]".to_vec()).unwrap_err().to_string();
+    assert!(error.contains("no-such-inner.mm"), "{error}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ fn traces(database: &Database) -> Vec<Trace> {
     let mut traces = Vec::new();
     let report = database.extract(&Extraction::default(), |trace, _| traces.push(trace));
     assert_eq!(report.remainder, []);
+    assert_eq!(report.refused, None);
     assert_eq!(report.traces, traces.len());
     assert_eq!(report.steps, traces.iter().map(|trace| trace.steps.len()).sum::<usize>());
     assert_eq!(report.theorems, report.traces + report.trivial);
@@ -25,12 +26,21 @@ fn proofs(traces: &[Trace]) -> Vec<(String, Vec<String>)> {
 #[test]
 fn every_proof_of_the_toy_becomes_a_trace() {
     let traces = traces(&toy());
-    assert_eq!(traces.len(), 30, "all but idi, which is its own hypothesis");
+    assert_eq!(traces.len(), 31, "all but idi, which is its own hypothesis");
     let con3i = traces.iter().find(|trace| trace.theorem.name == "con3i").unwrap();
     assert_eq!(con3i.theorem.statement, "$e ( ph -> ps ) $p ( -. ps -> -. ph )");
     let tactics: Vec<&str> = con3i.steps.iter().map(|step| &*step.tactic).collect();
     assert_eq!(tactics, ["con4i", "syl $ ps ph", "notnotr", "syl $ ps ps", "notnot"]);
     assert_eq!(con3i.steps[2].state, "$e ( ph -> ps ) $p ( -. -. ph -> ph ) $p ( ph -> -. -. ps )");
+}
+
+#[test]
+fn every_trace_of_the_toy_is_a_proof() {
+    let environment = Metamath::new(toy());
+    let proofs = proofs(&traces(environment.database()));
+    for ((label, _), checked) in proofs.iter().zip(environment.check_all(&proofs)) {
+        assert!(matches!(checked, Checked::Proved { .. }), "{label}: {checked:?}");
+    }
 }
 
 #[test]

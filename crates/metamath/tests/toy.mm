@@ -13,6 +13,9 @@ ${
   $( The same variable again below, under another label. $)
   vx.wal $f setvar x $.
   wal $a wff A. x ph $.
+  ax-all $a |- ( A. x ph -> ph ) $.
+  $( It shares a declaration that ends here with the axiom it uses. $)
+  allid $p |- ( A. x ph -> ph ) $= wph vx.wal ax-all $.
 $}
 vx $f setvar x $.
 vy $f setvar y $.
