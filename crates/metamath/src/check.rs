@@ -5,6 +5,7 @@
 //! terms), each before the theorem in the original's order, with the theorem last. Earlier assertions stand in it as axioms:
 //! the whole original was verified when it was opened. Should the kernel be wrong, the verifier refuses.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -46,25 +47,31 @@ pub(crate) fn verify(database: &Database, theorem: AssertionId, proof: &Proof) -
 
 /// The theorem verified must be the theorem asked for: the same formula, hypotheses and conditions.
 fn same_frame(database: &Database, checked: &metamath_rs::Database, label: &str) -> Result<(), String> {
-    let differs = || format!("the check did not see `{label}` as the database states it");
-    let describe = |source: &metamath_rs::Database| -> Option<(Vec<String>, Vec<(String, String)>)> {
+    match (Stated::read(&database.source, label), Stated::read(checked, label)) {
+        (Some(asked), Some(seen)) if asked == seen => Ok(()),
+        _ => Err(format!("the check did not see `{label}` as the database states it")),
+    }
+}
+
+/// What an assertion says, by metamath-rs's reading.
+#[derive(PartialEq, Eq)]
+struct Stated {
+    /// The mandatory hypotheses, then the conclusion.
+    formulas: Vec<String>,
+    /// The mandatory distinct-variable conditions.
+    distinct: BTreeSet<(String, String)>,
+}
+
+impl Stated {
+    fn read(source: &metamath_rs::Database, label: &str) -> Option<Self> {
         let frame = source.scope_result().get(label.as_bytes())?;
-        let name =
-            |variable: usize| String::from_utf8_lossy(source.name_result().atom_name(frame.var_list[variable])).into_owned();
         let mut formulas: Vec<String> =
             frame.hypotheses.iter().map(|hypothesis| math(&source.statement_by_address(hypothesis.address()))).collect();
         formulas.push(math(&source.statement(label.as_bytes())?));
-        let mut distinct: Vec<(String, String)> = frame
-            .mandatory_dv
-            .iter()
-            .map(|&(a, b)| if name(a) < name(b) { (name(a), name(b)) } else { (name(b), name(a)) })
-            .collect();
-        distinct.sort();
-        distinct.dedup();
-        Some((formulas, distinct))
-    };
-    let (asked, seen) = (describe(&database.source).ok_or_else(differs)?, describe(checked).ok_or_else(differs)?);
-    if asked == seen { Ok(()) } else { Err(differs()) }
+        let name = |variable: usize| metamath_rs::as_str(source.name_result().atom_name(frame.var_list[variable])).to_owned();
+        let pair = |&(a, b): &(usize, usize)| (name(a).min(name(b)), name(a).max(name(b)));
+        Some(Stated { formulas, distinct: frame.mandatory_dv.iter().map(pair).collect() })
+    }
 }
 
 fn math(statement: &StatementRef<'_>) -> String {
@@ -232,5 +239,39 @@ impl<'d> Excerpt<'d> {
             Some((_, proof)) => _ = writeln!(out, "{label} $p {conclusion} $={} $.\n$}}", proof.text(2)),
         }
         Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The verdict on a proof of `syl2` written by hand: the kernel has no part in it.
+    fn verdict(labels: &[&str], letters: &str) -> Result<(), String> {
+        let database = Database::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/toy.mm")).expect("the toy is consistent");
+        let labels = labels.iter().map(|label| (*label).into()).collect();
+        let proof = Proof { labels, letters: letters.to_owned(), dummies: Vec::new() };
+        verify(&database, database.theorem("syl2").expect("a theorem"), &proof)
+    }
+
+    #[test]
+    fn the_verifier_judges_alone() {
+        assert_eq!(verdict(&["syl"], "ABCEDF"), Ok(()));
+        for (labels, letters) in [
+            (&["syl"][..], "ABCDEF"),
+            (&["syl"], "ABCED"),
+            (&["syl"], "ABCEDFG"),
+            (&["syl"], ""),
+            (&["syl"], "?"),
+            (&["a1i"], "ABCEDF"),
+            (&["wnn"], "ABCEDF"),
+            (&["none"], "ABCEDF"),
+        ] {
+            assert!(verdict(labels, letters).is_err(), "{labels:?} {letters}");
+        }
+        // Itself and a later theorem that says the same of more.
+        for later in ["syl2", "3syl"] {
+            assert!(verdict(&[later], "ABCEDF").unwrap_err().contains("does not come before"));
+        }
     }
 }
