@@ -30,14 +30,16 @@ def train_step():
     optimizer.step()
 
 
-def median_rate(work, count, repeats=7):
+def measure(what, work, count, repeats):
     work()
-    rates = []
+    rates, start, processor = [], time.perf_counter(), time.process_time()
     for _ in range(repeats):
-        start = time.perf_counter()
+        begin = time.perf_counter()
         work()
-        rates.append(count / (time.perf_counter() - start))
-    return sorted(rates)[len(rates) // 2]
+        rates.append(count / (time.perf_counter() - begin))
+    used, wall = time.process_time() - processor, time.perf_counter() - start
+    rate = sorted(rates)[repeats // 2]
+    print(f"{what} {rate:.0f} tokens/s, {repeats * count / used:.0f} per processor second, {used / wall:.2f} cores busy")
 
 
 @torch.no_grad()
@@ -49,6 +51,6 @@ def sample(batch=32, prompt=64, new=64):
         step = torch.multinomial(torch.softmax(logits, -1), 1)
 
 
-print(f"train {median_rate(train_step, 8 * 256):.0f} tokens/s")
+measure("train", train_step, 8 * 256, 5)
 model.eval()
-print(f"sample {median_rate(sample, 32 * 64, 3):.0f} tokens/s")
+measure("sample", sample, 32 * 64, 1)

@@ -8,17 +8,31 @@ use catamount_model::{
 };
 use catamount_search::{Policy, Request, Stream};
 
-fn median_rate(count: usize, repeats: usize, mut work: impl FnMut()) -> f64 {
+/// Seconds of processor time this process has used, where the system says so: on a busy machine, wall time measures the neighbours.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(f64::NAN);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// Calls `work` once to warm up, then `repeats` times; it returns how many tokens it handled.
+fn measure(what: &str, repeats: usize, mut work: impl FnMut() -> usize) {
     work();
+    let (start, processor) = (Instant::now(), processor_seconds());
+    let mut tokens = 0;
     let mut rates: Vec<f64> = (0..repeats)
         .map(|_| {
             let start = Instant::now();
-            work();
+            let count = work();
+            tokens += count;
             count as f64 / start.elapsed().as_secs_f64()
         })
         .collect();
     rates.sort_by(f64::total_cmp);
-    rates[repeats / 2]
+    let used = processor_seconds() - processor;
+    let (rate, per_second, busy) = (rates[repeats / 2], tokens as f64 / used, used / start.elapsed().as_secs_f64());
+    println!("{what} {rate:.0} tokens/s, {per_second:.0} per processor second, {busy:.2} cores busy");
 }
 
 fn main() {
@@ -35,7 +49,7 @@ fn main() {
     let mut acts = Activations::new(&model, batch.len(), Keep::All).expect("activations");
     let mut state: Vec<_> = model.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).expect("memory"))).collect();
     let mut step = 0;
-    let rate = median_rate(8 * 256, 7, || {
+    measure("train", 5, || {
         step += 1;
         model.clear_gradients().expect("cpu");
         model.forward(&batch, &mut acts, None).expect("cpu");
@@ -46,8 +60,8 @@ fn main() {
             let len = p.len();
             Cpu.adamw(len, &adamw, p.grad.as_ref().expect("trained"), m, v, &mut p.value).expect("cpu");
         }
+        8 * 256
     });
-    println!("train {rate:.0} tokens/s");
 
     // 32 different states of about 64 tokens, one sample each, 64 tokens long: the end token has no chance to come early.
     let tokenizer = Tokenizer::train_bpe(["a b c d"].iter(), 258).expect("a tokenizer");
@@ -59,26 +73,20 @@ fn main() {
         cache: 8192,
     };
     let mut generator = Generator::new(model, tokenizer, config, "bench").expect("a generator");
-    let (mut round, mut drawn) = (0u64, 0usize);
-    let start = Instant::now();
-    let mut rates = Vec::new();
-    for _ in 0..4 {
-        let (begin, before) = (Instant::now(), drawn);
+    let mut round = 0u64;
+    measure("sample", 3, || {
         for id in 0..32u64 {
             round += 1;
             let state: String = (0..63).map(|i| char::from(b'a' + (Stream::new(round).uniform(i) * 26.0) as u8)).collect();
             generator.submit(Request { id, state, samples: 1, stream: Stream::new(9).child(round) });
         }
-        let mut left = 32;
+        let (mut left, mut drawn) = (32, 0);
         while left > 0 {
             for (_, answer) in generator.poll() {
                 drawn += answer.expect("an answer").iter().map(|s| s.tokens).sum::<usize>();
                 left -= 1;
             }
         }
-        rates.push((drawn - before) as f64 / begin.elapsed().as_secs_f64());
-    }
-    rates.remove(0);
-    rates.sort_by(f64::total_cmp);
-    println!("sample {:.0} tokens/s ({drawn} tokens in {:.1} s)", rates[1], start.elapsed().as_secs_f64());
+        drawn
+    });
 }

@@ -49,7 +49,11 @@ fn gradients(model: &Model<Cpu>, reference: &Reference) -> Result<f64> {
         model.backend.download(grads[parameter].expect("trained"), offset, &mut got)?;
         // A key's bias shifts every score of a query alike: its true gradient is zero and only rounding is left.
         if !name.ends_with("k_proj.bias") {
-            worst = worst.max(error(&got, want));
+            let error = error(&got, want);
+            if std::env::var_os("VERBOSE").is_some() {
+                println!("    {error:9.1e} {name}");
+            }
+            worst = worst.max(error);
         }
         Ok(())
     };

@@ -33,8 +33,12 @@ def tokenizer(folder):
 
 
 def losses(model, tokens, coefficients):
-    """Logits, log-probabilities of the next tokens, and the gradient of their weighted sum."""
-    model.zero_grad()
+    """Logits, log-probabilities of the next tokens, and the gradient of their weighted sum.
+
+    In double precision: the reference's own rounding would otherwise be counted as a difference.
+    """
+    model.double().zero_grad()
+    coefficients = coefficients.double()
     logits = model(tokens[None]).logits[0]
     log_p = torch.log_softmax(logits[:-1], -1).gather(1, tokens[1:, None])[:, 0]
     (log_p * coefficients).sum().backward()
@@ -70,7 +74,7 @@ def write(folder, model, length, vocab, lora):
     for name, p in peft.named_parameters():
         if "lora_" in name:
             out["lora.grad." + name.replace(".default", "")] = p.grad
-    peft.save_pretrained(folder / "adapter")
+    peft.float().save_pretrained(folder / "adapter")
     save_file({k: v.detach().float().contiguous() for k, v in out.items()}, folder / "reference.safetensors")
     print("wrote", folder)
 

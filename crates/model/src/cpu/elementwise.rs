@@ -93,14 +93,15 @@ pub fn add_rms_norm(
 simd! {
     /// One row: `dx += rstd * (w dout - x rstd² mean(x w dout))`, and the row's share of dweight.
     pub fn norm_row_backward(x: &[f32], weight: &[f32], rstd: f32, dout: &[f32], dx: &mut [f32], dweight: &mut [f32]) {
-        let n = x.len();
         let mut lanes = [0.0f32; LANES];
-        for i in 0..n {
-            lanes[i % LANES] = (x[i] * weight[i]).mul_add(dout[i], lanes[i % LANES]);
+        for ((x, w), d) in x.chunks(LANES).zip(weight.chunks(LANES)).zip(dout.chunks(LANES)) {
+            for (((lane, x), w), d) in lanes.iter_mut().zip(x).zip(w).zip(d) {
+                *lane = (x * w).mul_add(*d, *lane);
+            }
         }
-        let mean = super::simd::fold(lanes) * rstd * rstd * rstd / n as f32;
-        for i in 0..n {
-            dx[i] += (weight[i] * dout[i]).mul_add(rstd, -x[i] * mean);
+        let mean = super::simd::fold(lanes) * rstd * rstd * rstd / x.len() as f32;
+        for (((dx, x), w), d) in dx.iter_mut().zip(x).zip(weight).zip(dout) {
+            *dx += (w * d).mul_add(rstd, -x * mean);
         }
         for ((dw, x), dout) in dweight.iter_mut().zip(x).zip(dout) {
             *dw = (x * rstd).mul_add(*dout, *dw);

@@ -97,36 +97,41 @@ impl PackedB {
 }
 
 fn pack_b(b: Mat<'_>, k: usize, n: usize, out: &mut [f32]) {
-    let panel = |(p, out): (usize, &mut [f32])| {
-        let first = p * NR;
-        let width = NR.min(n - first);
-        if b.col == 1 {
-            for (j, out) in out.chunks_exact_mut(NR).enumerate() {
-                out[..width].copy_from_slice(&b.data[j * b.row + first..][..width]);
-                out[width..].fill(0.0);
-            }
-        } else {
-            // Columns are contiguous in memory; walk sixteen steps of k at a time so that both sides stay in the cache.
-            for j0 in (0..k).step_by(16) {
-                let depth = 16.min(k - j0);
-                for c in 0..NR {
-                    if c < width {
-                        let column = &b.data[(first + c) * b.col + j0 * b.row..];
-                        for j in 0..depth {
-                            out[(j0 + j) * NR + c] = column[j * b.row];
-                        }
-                    } else {
-                        (0..depth).for_each(|j| out[(j0 + j) * NR + c] = 0.0);
-                    }
-                }
-            }
-        }
-    };
+    let panel = |(p, out): (usize, &mut [f32])| pack_panel(b, k, p * NR, NR.min(n - p * NR), out);
     if k * n >= PARALLEL / 4 {
         out.par_chunks_mut(NR * k).enumerate().for_each(panel);
     } else {
-        out.chunks_mut(NR * k).enumerate().for_each(panel);
+        out.chunks_mut((NR * k).max(1)).enumerate().for_each(panel);
     }
+}
+
+/// Packs `width` columns from column `first` on.
+fn pack_panel(b: Mat<'_>, k: usize, first: usize, width: usize, out: &mut [f32]) {
+    if b.col == 1 {
+        for (j, out) in out.chunks_exact_mut(NR).enumerate() {
+            out[..width].copy_from_slice(&b.data[j * b.row + first..][..width]);
+            out[width..].fill(0.0);
+        }
+        return;
+    }
+    // Columns are contiguous in memory; walk sixteen steps of k at a time so that both sides stay in the cache.
+    for (block, out) in out.chunks_mut(16 * NR).enumerate() {
+        let depth = out.len() / NR;
+        for c in 0..width {
+            let column = &b.data[(first + c) * b.col + block * 16 * b.row..];
+            if b.row == 1 {
+                for (x, row) in column[..depth].iter().zip(out.chunks_exact_mut(NR)) {
+                    row[c] = *x;
+                }
+            } else {
+                (0..depth).for_each(|j| out[j * NR + c] = column[j * b.row]);
+            }
+        }
+        if width < NR {
+            out.chunks_exact_mut(NR).for_each(|row| row[width..].fill(0.0));
+        }
+    }
+    debug_assert_eq!(out.len(), k * NR);
 }
 
 /// C = start + A B with C `[m, n]`, rows `stride` apart; uses every core when it is worth it.
@@ -148,23 +153,9 @@ pub fn gemm_packed(m: usize, a: Mat<'_>, b: &PackedB, start: Start<'_>, c: &mut 
 #[allow(clippy::too_many_arguments)]
 pub fn gemm_here(m: usize, n: usize, k: usize, a: Mat<'_>, b: Mat<'_>, start: Start<'_>, c: &mut [f32], stride: usize) {
     let mut scratch = B_PANELS.take();
-    let panels = n.div_ceil(NR);
-    let out = scratch.get(panels * NR * k);
-    // Small enough to pack here.
-    for (p, out) in out.chunks_mut((NR * k).max(1)).enumerate() {
-        let first = p * NR;
-        let width = NR.min(n - first);
-        for j in 0..k {
-            let row = &mut out[j * NR..(j + 1) * NR];
-            if b.col == 1 {
-                row[..width].copy_from_slice(&b.data[j * b.row + first..][..width]);
-            } else {
-                for (i, v) in row[..width].iter_mut().enumerate() {
-                    *v = b.data[j * b.row + (first + i) * b.col];
-                }
-            }
-            row[width..].fill(0.0);
-        }
+    let panels = scratch.get(n.div_ceil(NR) * NR * k);
+    for (p, out) in panels.chunks_mut((NR * k).max(1)).enumerate() {
+        pack_panel(b, k, p * NR, NR.min(n - p * NR), out);
     }
     multiply(m, n, k, a, scratch.read(), start, c, stride, false);
     B_PANELS.set(scratch);
