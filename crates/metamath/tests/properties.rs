@@ -2,12 +2,14 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 
 use catamount_metamath::Metamath;
 use catamount_search::{Checked, Environment, StateId, Verdict};
 use common::{open, theorem, toy};
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 static TOY: LazyLock<Metamath> = LazyLock::new(|| Metamath::new(toy()));
 
@@ -85,13 +87,25 @@ proptest! {
         let verdict = open(&TOY, "syl").apply(StateId(0), &format!("ax-mp $ ph {damaged}")).unwrap();
         prop_assert!(matches!(verdict, Verdict::Rejected { .. }), "{} became {:?}", damaged, verdict);
     }
+}
 
-    /// Whatever the kernel calls proved, metamath-rs calls proved.
-    #[test]
-    fn the_kernel_never_claims_too_much(name in prop::sample::select(&THEOREMS[1..]), tries in prop::collection::vec(tactic(), 1..120)) {
+/// Whatever the kernel calls proved, metamath-rs calls proved. The walks are the same on every run, so that it is known that
+/// they end in proofs often enough to mean something.
+#[test]
+fn the_kernel_never_claims_too_much() {
+    let config = ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let names = ["a1i", "syl", "id", "imim2i", "pm2.21", "ax5i", "a1eq", "dummies", "pm2.43i", "shared"];
+    let walks = (prop::sample::select(names.to_vec()), prop::collection::vec(tactic(), 1..600));
+    let proofs = Cell::new(0);
+    let property = |(name, tries): (&str, Vec<String>)| {
         let mut session = open(&TOY, name);
         let (mut state, mut proof) = (StateId(0), Vec::new());
-        for tactic in tries {
+        for (count, tactic) in tries.into_iter().enumerate() {
+            // A walk may have gone where nothing leads on.
+            if count % 20 == 0 {
+                (state, proof) = (StateId(0), Vec::new());
+            }
             match session.apply(state, &tactic).unwrap() {
                 Verdict::Rejected { .. } => {}
                 Verdict::Open { state: next, .. } => {
@@ -100,19 +114,15 @@ proptest! {
                 }
                 Verdict::Proved => {
                     proof.push(tactic);
+                    proofs.set(proofs.get() + 1);
                     let checked = TOY.check(&theorem(name), &proof).unwrap();
                     prop_assert!(matches!(checked, Checked::Proved { .. }), "{:?} for {:?}", checked, proof);
                     (state, proof) = (StateId(0), Vec::new());
                 }
             }
         }
-    }
-}
-
-/// The random walks above do end in proofs, so the property is not empty.
-#[test]
-fn random_walks_find_proofs() {
-    let mut session = open(&TOY, "dummies");
-    let Verdict::Open { state, .. } = session.apply(StateId(0), "a1i").unwrap() else { panic!("a1i applies") };
-    assert_eq!(session.apply(state, "id").unwrap(), Verdict::Proved);
+        Ok(())
+    };
+    runner.run(&walks, property).unwrap();
+    assert!(proofs.get() > 100, "only {} walks ended in a proof", proofs.get());
 }
