@@ -1,0 +1,61 @@
+//! What a model needs before training, and what is left of it afterwards.
+
+use std::fs;
+use std::path::Path;
+
+use catamount_model::{Adapter, Backend, LoraConfig, Model, Tokenizer, save, save_adapter};
+use catamount_search::Stream;
+
+use crate::workspace::{Workspace, sync};
+use crate::{Error, Recipe, Result};
+
+/// Makes a model trainable as the recipe says. With LoRA the base is frozen and an adapter is put in force, unless one of this shape already is
+/// (the warm-up's, for a branch). Without, the base must have been loaded as trained.
+pub fn prepare<B: Backend>(model: &mut Model<B>, recipe: &Recipe) -> Result<()> {
+    recipe.check()?;
+    let Some(lora) = &recipe.lora else {
+        if model.adapter.is_some() {
+            return Err(Error::Recipe(
+                "the model carries an adapter but the recipe has no [lora] table; add one, or remove the adapter".into(),
+            ));
+        }
+        if model.base().any(|p| p.grad.is_none()) {
+            return Err(Error::Recipe(
+                "without a [lora] table every parameter is trained, but the base was loaded as frozen".into(),
+            ));
+        }
+        return Ok(());
+    };
+    let config = LoraConfig::from(lora.clone());
+    model.base_mut().for_each(|p| p.grad = None);
+    let fits = model.adapter.as_ref().is_some_and(|a| a.config == config && a.parameters().all(|p| p.grad.is_some()));
+    if !fits {
+        let seed = Stream::new(recipe.seed).named("adapter");
+        let adapter = Adapter::new(&*model.backend, &model.config, config, true, seed)?;
+        model.swap_adapter(Some(adapter));
+    }
+    Ok(())
+}
+
+/// Writes what was trained as others read it: the adapter in PEFT's format where there is one (`base` names its base model), else the whole model
+/// as a Hugging Face folder. The folder appears whole; one that was there is replaced only then.
+pub fn export<B: Backend>(model: &Model<B>, tokenizer: &Tokenizer, base: &str, folder: &Path) -> Result<()> {
+    let workspace = Workspace::beside(folder)?;
+    match &model.adapter {
+        Some(adapter) => save_adapter(&*model.backend, adapter, base, workspace.path())?,
+        None => save(model, tokenizer, workspace.path())?,
+    }
+    sync(workspace.path())?;
+    if folder.exists() {
+        let old = Workspace::beside(folder)?;
+        let aside = old.path().join("replaced");
+        fs::rename(folder, &aside).map_err(Error::file(folder))?;
+        if let Err(error) = workspace.publish(folder) {
+            // Back to what was there before.
+            fs::rename(&aside, folder).map_err(Error::file(folder))?;
+            return Err(error);
+        }
+        return Ok(());
+    }
+    workspace.publish(folder)
+}

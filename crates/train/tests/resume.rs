@@ -1,0 +1,126 @@
+//! A run that was killed or interrupted ends where an undisturbed one does, bit for bit.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use catamount_objective::{Objective, Surrogate};
+use catamount_train::{Error, Outcome, Recipe, Refresh, Run, Snapshot, Weighting, prepare, train};
+use common::{Fuse, data, lora, metrics, model, recipe, tokenizer, traces};
+
+/// Trains one run undisturbed and one that dies twice, and compares them.
+fn compare(recipe: &Recipe, objective: Surrogate, interrupted: bool) {
+    let traces = traces(40);
+    let tokenizer = tokenizer(&traces);
+    let data = data(&tokenizer, &traces);
+    let folder = tempfile::tempdir().unwrap();
+    let fresh = || {
+        let mut model = model(&tokenizer);
+        prepare(&mut model, recipe).unwrap();
+        model
+    };
+    let go = AtomicBool::new(false);
+
+    let mut whole = fresh();
+    let run = Run::new(folder.path(), "whole", &go);
+    let outcome = train(&mut whole, &data, &objective, recipe, &run).unwrap();
+    let Outcome::Finished(summary) = &outcome else { panic!("{outcome:?}") };
+    assert!(summary.steps > 20, "{summary:?}");
+
+    for fuse in [45, 15] {
+        let stop = Arc::new(AtomicBool::new(false));
+        let fused = Fuse::new(objective, fuse, interrupted.then(|| stop.clone()));
+        // Each process starts from a model of its own; nothing in memory survives.
+        let result = train(&mut fresh(), &data, &fused, recipe, &Run::new(folder.path(), "broken", &stop).resuming(true));
+        match result {
+            Ok(Outcome::Interrupted(part)) => assert!(interrupted && part.step > 0 && part.step < summary.steps, "{part:?}"),
+            Err(Error::Objective(_)) => assert!(!interrupted),
+            other => panic!("{other:?}"),
+        }
+    }
+    let mut broken = fresh();
+    let again = train(&mut broken, &data, &objective, recipe, &Run::new(folder.path(), "broken", &go).resuming(true)).unwrap();
+    assert_eq!(again.summary().infeasible, summary.infeasible);
+    assert_eq!(Snapshot::take(&whole).unwrap(), Snapshot::take(&broken).unwrap());
+    let lines = |name: &str| metrics(&folder.path().join(format!("{name}.metrics.jsonl")));
+    assert_eq!(lines("whole"), lines("broken"));
+    let state = |name: &str| {
+        let folder = folder.path().join(name).join(format!("checkpoints/step-{:08}", summary.steps));
+        std::fs::read(folder.join("state.safetensors")).unwrap()
+    };
+    assert!(state("whole") == state("broken"), "parameters and moments on the disk differ");
+
+    // Resuming what is finished trains nothing and gives the trained model.
+    let mut done = fresh();
+    let outcome = train(&mut done, &data, &objective, recipe, &Run::new(folder.path(), "whole", &go).resuming(true)).unwrap();
+    assert!(matches!(outcome, Outcome::Finished(s) if s.last.is_none()));
+    assert_eq!(Snapshot::take(&whole).unwrap(), Snapshot::take(&done).unwrap());
+}
+
+fn with(refresh: Refresh) -> Recipe {
+    Recipe { epochs: 2, weights: Weighting { refresh, ..Weighting::default() }, ..recipe() }
+}
+
+#[test]
+fn killed_online() {
+    compare(&with(Refresh::Online), Surrogate::new(Objective::Bfs, 3), false);
+}
+
+#[test]
+fn killed_with_cross_entropy_and_recomputation() {
+    let mut recipe = with(Refresh::Online);
+    recipe.batch.recompute = true;
+    compare(&recipe, Surrogate::new(Objective::Ce, 0), false);
+}
+
+#[test]
+fn interrupted_online_with_an_adapter_and_dropout() {
+    compare(&Recipe { lora: lora(), ..with(Refresh::Online) }, Surrogate::new(Objective::Rdfs, 16), true);
+}
+
+#[test]
+fn killed_with_frozen_weights() {
+    compare(&with(Refresh::Frozen), Surrogate::new(Objective::Ua, 8), false);
+}
+
+#[test]
+fn interrupted_with_weights_refreshed_every_third_step() {
+    compare(&with(Refresh::Every(3)), Surrogate::new(Objective::Mcts, 20), true);
+}
+
+#[test]
+fn another_run_is_not_continued() {
+    let traces = traces(12);
+    let tokenizer = tokenizer(&traces);
+    let folder = tempfile::tempdir().unwrap();
+    let go = AtomicBool::new(false);
+    let attempt = |recipe: &Recipe, objective, n: usize, resume: bool| {
+        let data = data(&tokenizer, &traces[..n]);
+        let run = Run::new(folder.path(), "run", &go).resuming(resume);
+        train(&mut model(&tokenizer), &data, &Surrogate::new(objective, 9), recipe, &run).map_err(|e| e.to_string())
+    };
+    attempt(&recipe(), Objective::Bfs, 12, false).unwrap();
+    assert!(attempt(&recipe(), Objective::Bfs, 12, false).unwrap_err().contains("resume it"));
+    assert!(attempt(&recipe(), Objective::Ua, 12, true).unwrap_err().contains("objective bfs with budget 9"));
+    assert!(attempt(&recipe(), Objective::Bfs, 11, true).unwrap_err().contains("other data"));
+    let mut other = recipe();
+    other.optimizer.lr = 0.01;
+    let error = attempt(&other, Objective::Bfs, 12, true).unwrap_err();
+    assert!(error.contains("lr = 0.003"), "{error}");
+    let mut quieter = recipe();
+    quieter.log_every = 5;
+    quieter.checkpoints.every = 1;
+    attempt(&quieter, Objective::Bfs, 12, true).unwrap();
+    damage(&folder.path().join("run/checkpoints"));
+    let error = attempt(&recipe(), Objective::Bfs, 12, true).unwrap_err();
+    assert!(error.contains("state.safetensors") && error.contains("damaged"), "{error}");
+}
+
+fn damage(checkpoints: &Path) {
+    let newest = std::fs::read_dir(checkpoints).unwrap().map(|e| e.unwrap().path()).max().unwrap();
+    let file = newest.join("state.safetensors");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+}
