@@ -7,7 +7,8 @@ macro_rules! library {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../library/", $name)))),*] };
 }
 
-const FILES: &[(&str, &str)] = library!["Bool.lean", "Function.lean", "Int.lean", "List.lean", "Logic.lean", "Nat.lean", "Option.lean"];
+const FILES: &[(&str, &str)] =
+    library!["Bool.lean", "Function.lean", "Int.lean", "List.lean", "Logic.lean", "Nat.lean", "Option.lean"];
 
 /// Writes the library's files into `folder`, which then serves as [`crate::Options::root`].
 pub fn write_bundled_library(folder: &Path) -> io::Result<()> {

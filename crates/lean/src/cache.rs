@@ -34,9 +34,10 @@ pub(crate) struct Prepared {
 
 /// Where prepared files are kept by default.
 pub(crate) fn default_folder() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from).or_else(|| {
-        std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache"))
-    });
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .filter(|v| !v.is_empty())
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("catamount").join("lean")
 }
 
@@ -48,7 +49,11 @@ pub(crate) fn folders(cache: &Path) -> Prepared {
     let runtime_key = assets::sha256(&runtime_parts);
     let server_key = assets::sha256(&[runtime_key.as_bytes(), assets::SERVER.as_bytes()]);
     let runtime = cache.join(format!("runtime-{}", &runtime_key[..16]));
-    Prepared { host_script: runtime.join("scripts").join("host.cjs"), server: cache.join(format!("server-{}", &server_key[..16])), runtime }
+    Prepared {
+        host_script: runtime.join("scripts").join("host.cjs"),
+        server: cache.join(format!("server-{}", &server_key[..16])),
+        runtime,
+    }
 }
 
 /// Whether everything is in place already.
@@ -110,14 +115,17 @@ fn runtime(folder: &Path, package: Option<&Path>) -> Result<(), Error> {
     };
     unpack(&archive, &unpacked)?;
     for (name, expected) in SUMS {
-        let found = sum_of(&unpacked.join(name)).map_err(|e| Error::prepare(format!("looking for {name} in {}", archive.display()), e))?;
+        let found = sum_of(&unpacked.join(name))
+            .map_err(|e| Error::prepare(format!("looking for {name} in {}", archive.display()), e))?;
         if found != expected {
             return Err(Error::Checksum { file: name.into(), found, expected: expected.into() });
         }
     }
     let library = File::open(unpacked.join("lean-lib.tar.gz")).map_err(io)?;
-    extract(library, &folder.join("lib"), |path| (!path.starts_with("Lake") && !path.starts_with("LakeMain.olean")).then(|| path.to_path_buf()))
-        .map_err(io)?;
+    extract(library, &folder.join("lib"), |path| {
+        (!path.starts_with("Lake") && !path.starts_with("LakeMain.olean")).then(|| path.to_path_buf())
+    })
+    .map_err(io)?;
     node(&folder.join("scripts"), &["runtime".as_ref(), unpacked.as_os_str(), folder.as_os_str()], "slimming the module")?;
     fs::remove_dir_all(&unpacked).map_err(io)
 }

@@ -66,7 +66,7 @@ impl Lean {
             let (mut worker, served) =
                 self.checkers.take(&key).unwrap_or_else(|| (Worker::new(self.launch.clone(), Arc::clone(&self.options)), 0));
             let result = match self.check_once(&mut worker, place, target, tactics) {
-                Err(Trouble::Refused(reply)) => Ok(Verified::refused(reply.refusal())),
+                Err(Trouble::Refused(why)) => Ok(Verified::refused(why)),
                 other => other,
             };
             match result {

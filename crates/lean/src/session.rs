@@ -68,7 +68,8 @@ impl LeanSession {
     /// Opens the theorem on the worker of `slot`, whose session count the caller has already raised.
     pub fn open(slot: Arc<Slot>, options: Arc<Options>, place: Arc<Place>, target: Target) -> Result<LeanSession, Fault> {
         let root = Node { parent: StateId(0), tactic: String::new(), server: None, released: false };
-        let mut session = LeanSession { slot, options, place, target, root: String::new(), nodes: vec![root], unneeded: Vec::new() };
+        let mut session =
+            LeanSession { slot, options, place, target, root: String::new(), nodes: vec![root], unneeded: Vec::new() };
         let slot = Arc::clone(&session.slot);
         let mut attempts = Attempts::default();
         loop {
@@ -176,7 +177,7 @@ impl Attempts {
             Trouble::Failure(Failure::Died(_)) => &mut self.deaths,
             Trouble::Failure(_) => &mut self.slow,
             Trouble::Start(_) => &mut self.deaths,
-            Trouble::Refused(reply) => return Err(Fault(format!("{doing}: {}", reply.refusal()))),
+            Trouble::Refused(why) => return Err(Fault(format!("{doing}: {why}"))),
         };
         *counter += 1;
         if self.kills > KILLS || self.deaths > DEATHS || self.slow > 1 {

@@ -96,7 +96,8 @@ impl Library {
         let full = self.root.join(path);
         let error = |why: String| Error::File { path: full.clone(), why };
         let bytes = std::fs::read(&full).map_err(|e| error(e.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|e| error(format!("not UTF-8 after byte {}", e.utf8_error().valid_up_to())))?;
+        let text =
+            String::from_utf8(bytes).map_err(|e| error(format!("not UTF-8 after byte {}", e.utf8_error().valid_up_to())))?;
         let imports = split_imports(&text).0;
         let source = Arc::new(Source { path: path.to_owned(), module: module_of(path), text, imports });
         read.insert(path.to_owned(), Arc::clone(&source));

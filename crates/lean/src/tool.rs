@@ -14,11 +14,7 @@ pub(crate) const LAKE_HINT: &str = "install the Lean toolchain with elan (see le
 /// The first line that `program --version` prints.
 pub(crate) fn version(program: &'static str, hint: &'static str) -> Result<String, Error> {
     let missing = |why: String| Error::Missing { program, why, hint };
-    let out = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| missing(e.to_string()))?;
+    let out = Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(|e| missing(e.to_string()))?;
     if !out.status.success() {
         return Err(missing(format!("`{program} --version` ended with {}", out.status)));
     }

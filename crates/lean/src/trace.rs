@@ -70,7 +70,11 @@ impl TraceReport {
 
     fn add(&mut self, source: &Source, reply: Reply) {
         self.files += 1;
-        self.problems.extend(reply.errors.into_iter().map(|e| FileProblem { file: source.path.clone(), line: e.line, error: e.error }));
+        self.problems.extend(reply.errors.into_iter().map(|e| FileProblem {
+            file: source.path.clone(),
+            line: e.line,
+            error: e.error,
+        }));
         for theorem in reply.theorems {
             self.theorems += 1;
             if theorem.proof != "tactics" {
@@ -79,7 +83,9 @@ impl TraceReport {
             self.by_tactics += 1;
             let file = source.path.clone();
             match theorem.lost {
-                Some(why) => self.lost.push(LostTheorem { name: theorem.name, file, line: theorem.line, why, detail: theorem.detail }),
+                Some(why) => {
+                    self.lost.push(LostTheorem { name: theorem.name, file, line: theorem.line, why, detail: theorem.detail })
+                }
                 None => self.traces.push(Trace {
                     theorem: Theorem {
                         name: theorem.name,
@@ -121,7 +127,8 @@ pub fn trace(options: &Options, path: &Path, mut progress: impl FnMut(TraceProgr
     let library = Library::new(&root);
     let paths = library.files(path)?;
     let native = matches!(options.host, Host::Native { .. });
-    let order = if native { paths.iter().map(|p| library.source(p)).collect::<Result<_, _>>()? } else { library.order(&paths)? };
+    let order =
+        if native { paths.iter().map(|p| library.source(p)).collect::<Result<_, _>>()? } else { library.order(&paths)? };
     let linked = !native && order.iter().any(|s| s.imports.iter().any(|i| library.local(i).is_some()));
     let launch = launch(&options.host)?;
     let options = Arc::new(options.clone());
@@ -156,12 +163,16 @@ pub fn trace(options: &Options, path: &Path, mut progress: impl FnMut(TraceProgr
         let threads = options.workers.clamp(1, total.max(1));
         thread::scope(|scope| {
             for _ in 0..threads {
-                let (sender, next, order, library, new_worker, options) = (sender.clone(), &next, &order, &library, &new_worker, &options);
+                let (sender, next, order, library, new_worker, options) =
+                    (sender.clone(), &next, &order, &library, &new_worker, &options);
                 scope.spawn(move || {
                     let mut worker = new_worker();
                     while let Some(source) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let imports =
-                            if native { options.imports.clone() } else { library.outside(std::slice::from_ref(source), &options.imports) };
+                        let imports = if native {
+                            options.imports.clone()
+                        } else {
+                            library.outside(std::slice::from_ref(source), &options.imports)
+                        };
                         let outcome = in_chain(&mut worker, &imports, &[], source);
                         if native {
                             worker.stop();
@@ -188,7 +199,12 @@ pub fn trace(options: &Options, path: &Path, mut progress: impl FnMut(TraceProgr
 }
 
 /// Traces one file after a chain of others. The inner error is about the file; the outer one about everything.
-fn in_chain(worker: &mut Worker, imports: &[String], chain: &[Arc<Source>], source: &Source) -> Result<Result<Reply, String>, Error> {
+fn in_chain(
+    worker: &mut Worker,
+    imports: &[String],
+    chain: &[Arc<Source>],
+    source: &Source,
+) -> Result<Result<Reply, String>, Error> {
     for last_attempt in [false, true] {
         let tried = worker.ready(imports).and_then(|()| {
             let ctx = worker.files(chain, |_, _| ())?;

@@ -35,7 +35,7 @@ pub(crate) enum Trouble {
     /// No process can be had.
     Start(Error),
     /// The server answered, with a refusal of what was asked.
-    Refused(Reply),
+    Refused(String),
 }
 
 impl From<Failure> for Trouble {
@@ -49,7 +49,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::Failure(failure) => failure.fmt(f),
             Trouble::Start(error) => error.fmt(f),
-            Trouble::Refused(reply) => f.write_str(&reply.refusal()),
+            Trouble::Refused(why) => f.write_str(why),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Worker {
     pub fn recycle(&mut self, at_rest: bool) {
         let old = at_rest && self.served >= self.options.recycle_requests;
         let large = self.served >= SETTLED
-            && (at_rest || self.served % MEMORY_EVERY == 0)
+            && (at_rest || self.served.is_multiple_of(MEMORY_EVERY))
             && self.memory().is_some_and(|mb| mb >= self.options.recycle_mb);
         if old || large {
             self.stop();
@@ -164,7 +164,7 @@ impl Worker {
     /// As [`Worker::ask`], where only a positive answer will do.
     pub fn demand(&mut self, request: &Request<'_>, limit: Duration) -> Result<Reply, Trouble> {
         let reply = self.ask(request, limit)?;
-        if reply.ok { Ok(reply) } else { Err(Trouble::Refused(reply)) }
+        if reply.ok { Ok(reply) } else { Err(Trouble::Refused(reply.refusal())) }
     }
 
     /// Whether the place's last file is loaded, which makes this worker the cheapest for it.

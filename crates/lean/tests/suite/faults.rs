@@ -1,0 +1,165 @@
+//! Things that go wrong around a proof: tactics that eat time or memory, that print, broken downloads, missing tools.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use catamount_lean::{Host, Lean, Options};
+use catamount_search::{Environment, StateId, Verdict};
+
+use crate::setup::{in_library, options, theorem};
+
+fn one_worker(change: impl FnOnce(&mut Options)) -> Lean {
+    let mut options = Options { workers: 1, ..options() };
+    change(&mut options);
+    Lean::new(options).unwrap()
+}
+
+fn reason(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Rejected { reason } => reason,
+        other => panic!("expected a rejection, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_tactic_that_never_ends_is_stopped_and_the_session_goes_on() {
+    let lean = one_worker(|o| o.request_limit = Duration::from_secs(8));
+    let mut session = lean.open(&theorem("theorem t (p : Prop) : p → p")).unwrap();
+    let Verdict::Open { state, .. } = session.apply(StateId(0), "intro h").unwrap() else { panic!("intro is valid") };
+    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in repeat (have h : True := trivial; clear h)";
+    let before = lean.process_ids();
+    let why = reason(session.apply(state, endless).unwrap());
+    assert!(why.starts_with("limit: no answer within 8 s"), "{why}");
+    // The state was reached in a process that is gone; it is reached again in a new one.
+    assert_eq!(session.apply(state, "exact h").unwrap(), Verdict::Proved);
+    assert_ne!(lean.process_ids(), before);
+}
+
+#[test]
+fn a_tactic_that_eats_memory_is_stopped_and_the_session_goes_on() {
+    let lean = one_worker(|o| o.memory_mb = 1000);
+    let mut session = lean.open(&theorem("theorem t (p : Prop) : p → p")).unwrap();
+    let hungry = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in \
+                  exact absurd (show (List.replicate 3000000 0 ++ List.range 3000000).length = 1 by decide +kernel) (by decide)";
+    let why = reason(session.apply(StateId(0), hungry).unwrap());
+    assert!(why.starts_with("limit"), "{why}");
+    assert_eq!(session.apply(StateId(0), "exact id").unwrap(), Verdict::Proved);
+}
+
+#[test]
+fn a_tactic_that_prints_does_not_disturb_the_protocol() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "\
+open Lean Elab Tactic in
+elab \"shout\" : tactic => do
+  IO.println \"{\\\"ok\\\":true,\\\"done\\\":true,\\\"state\\\":0,\\\"goals\\\":\\\"\\\"}\"
+  IO.println \"not an answer\"
+
+theorem quiet : 1 = 1 := by
+  rfl
+";
+    fs::write(folder.path().join("Loud.lean"), format!("import Lean\n{text}")).unwrap();
+    let lean = one_worker(|o| o.root = Some(folder.path().into()));
+    let mut session = lean.open(&in_library("Loud.lean", "quiet")).unwrap();
+    assert!(matches!(session.apply(StateId(0), "shout").unwrap(), Verdict::Open { .. }), "printing proves nothing");
+    assert_eq!(session.apply(StateId(0), "shout\nrfl").unwrap(), Verdict::Proved);
+}
+
+#[test]
+fn a_worker_is_replaced_when_it_has_served_its_time() {
+    let lean = one_worker(|o| o.recycle_requests = 3);
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let mut session = lean.open(&theorem("theorem t : 1 = 1")).unwrap();
+        assert_eq!(session.apply(StateId(0), "rfl").unwrap(), Verdict::Proved);
+        drop(session);
+        ids.extend(lean.process_ids());
+    }
+    assert_eq!(ids.len(), 3);
+    assert!(ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
+}
+
+#[test]
+fn more_sessions_than_workers_share_them() {
+    let lean = one_worker(|_| ());
+    let mut sessions: Vec<_> = (0..3).map(|n| lean.open(&theorem(&format!("theorem t : {n} + 1 = 1 + {n}"))).unwrap()).collect();
+    for (n, session) in sessions.iter_mut().enumerate() {
+        assert_eq!(session.root(), format!("⊢ {n} + 1 = 1 + {n}"));
+        assert_eq!(session.apply(StateId(0), "rfl").unwrap(), Verdict::Proved);
+    }
+}
+
+#[test]
+fn a_damaged_download_is_refused_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let broken = |package: &std::path::Path| {
+        let host = Host::Wasm { cache: Some(cache.clone()), package: Some(package.to_path_buf()) };
+        Lean::new(Options { host, ..Options::default() }).err().expect("the package is not the real one").to_string()
+    };
+    let not_gzip = folder.path().join("garbage.tgz");
+    fs::write(&not_gzip, b"this is not an archive").unwrap();
+    assert!(broken(&not_gzip).contains("damaged"));
+    let wrong = folder.path().join("wrong.tgz");
+    let mut archive =
+        tar::Builder::new(flate2::write::GzEncoder::new(fs::File::create(&wrong).unwrap(), flate2::Compression::fast()));
+    for name in ["lean.js", "lean.wasm", "lean-lib.tar.gz"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(4);
+        header.set_cksum();
+        archive.append_data(&mut header, format!("package/{name}"), &b"fake"[..]).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap();
+    let said = broken(&wrong);
+    assert!(said.contains("sha256") && said.contains("expected"), "{said}");
+    let left: Vec<_> = fs::read_dir(&cache).unwrap().map(|e| e.unwrap().file_name()).filter(|n| n != "lock").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn missing_tools_are_named_with_what_to_install() {
+    const MARK: &str = "CATAMOUNT_TEST_EMPTY_PATH";
+    if std::env::var_os(MARK).is_some() {
+        // The child: no program can be found here.
+        let folder = tempfile::tempdir().unwrap();
+        let wasm = Host::Wasm { cache: Some(folder.path().join("cache")), package: None };
+        let said = |host| Lean::new(Options { host, ..Options::default() }).err().expect("there are no tools").to_string();
+        let no_node = said(wasm);
+        assert!(no_node.contains("`node` was not found") && no_node.contains("install"), "{no_node}");
+        let no_lake = said(Host::Native { project: folder.path().into() });
+        assert!(no_lake.contains("`lake` was not found") && no_lake.contains("elan"), "{no_lake}");
+        let found = catamount_lean::diagnose(Some(folder.path().into()));
+        assert!(found.iter().all(|f| !f.ok && !f.text.is_empty()), "{found:?}");
+        return;
+    }
+    let name = "faults::missing_tools_are_named_with_what_to_install";
+    let child =
+        Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env("PATH", "").env(MARK, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// With a node but no npm, an unprepared cache cannot be filled.
+#[test]
+fn a_missing_npm_is_named() {
+    const MARK: &str = "CATAMOUNT_TEST_NO_NPM";
+    if std::env::var_os(MARK).is_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::Wasm { cache: Some(folder.path().join("cache")), package: None };
+        let said = Lean::new(Options { host, ..Options::default() }).err().expect("there is no npm").to_string();
+        assert!(said.contains("`npm` was not found") && said.contains("apt install npm"), "{said}");
+        return;
+    }
+    let bin = tempfile::tempdir().unwrap();
+    let node = Command::new("sh").args(["-c", "command -v node"]).output().unwrap();
+    std::os::unix::fs::symlink(String::from_utf8(node.stdout).unwrap().trim(), bin.path().join("node")).unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "faults::a_missing_npm_is_named"])
+        .env("PATH", bin.path())
+        .env(MARK, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}

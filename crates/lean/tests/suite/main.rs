@@ -1,0 +1,8 @@
+//! Everything here runs on the real prover, under the WebAssembly host.
+
+mod attacks;
+mod faults;
+mod kill;
+mod sessions;
+mod setup;
+mod tracing;
