@@ -1,0 +1,49 @@
+//! Compares every operation on the GPU with the processor, forward and backward, in f32 and bf16, and prints a table.
+//!
+//! `cargo run --release -p catamount-cuda --example gpu_check`
+
+#[path = "../tests/cases/mod.rs"]
+mod cases;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use catamount_cuda::{Cuda, Precision};
+use catamount_model::{Backend, Cpu, Keep};
+
+fn main() -> ExitCode {
+    let mut failures = 0;
+    let mut report = |what: &str, reference: &cases::Results, got: &cases::Results, most: f64| {
+        for c in cases::compare(reference, got) {
+            let verdict = if c.error <= most { "ok" } else { "WRONG" };
+            failures += usize::from(c.error > most);
+            println!("{what:5} {:62} {:9.2e}  {verdict}", c.name, c.error);
+        }
+    };
+    let reference = cases::operations(&Cpu);
+    let trained = cases::adapter_training(Arc::new(Cpu), Keep::All);
+    for (name, precision, single, whole) in [("f32", Precision::F32, 2e-5, 5e-4), ("bf16", Precision::Bf16, 1e-2, 6e-2)] {
+        let start = std::time::Instant::now();
+        let cuda = match Cuda::with_precision(0, precision) {
+            Ok(cuda) => Arc::new(cuda),
+            Err(reason) => {
+                println!("nothing to check: {reason}");
+                return ExitCode::SUCCESS;
+            }
+        };
+        println!("{} (ready in {:.1} s)", cuda.describe(), start.elapsed().as_secs_f64());
+        report(name, &reference, &cases::operations(&*cuda), single);
+        report(name, &trained, &cases::adapter_training(cuda.clone(), Keep::All), whole);
+        let (kept, again) = (cases::adapter_training(cuda.clone(), Keep::All), cases::adapter_training(cuda.clone(), Keep::Inputs));
+        println!("{name:5} recomputation changes nothing: {}", kept == again);
+        cases::recording(&*cuda);
+        println!("{name:5} recordings give what running directly gives");
+        for (c, g) in cases::sampling(&Cpu).iter().zip(&cases::sampling(&*cuda)) {
+            let same = c.tokens.iter().zip(&g.tokens).filter(|(a, b)| a == b).count();
+            let off = c.log_p.iter().zip(&g.log_p).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            println!("{name:5} {:40} {same}/{} tokens agree, log p within {off:.1e}", c.name, c.tokens.len());
+        }
+    }
+    println!("{failures} wrong");
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,504 @@
+//! [`Cuda`] as a [`Backend`]: small operations here, the larger ones in files of their own.
+
+use catamount_model::{AdamW, Backend, Error, Heads, Kind, Lora, Packed, Result, Sampling};
+use cudarc::driver::result;
+use half::bf16;
+use half::slice::HalfFloatSliceExt;
+use rayon::prelude::*;
+
+use crate::cuda::{Cuda, Precision, long_enough, row_threads};
+use crate::device::{Buffer, Explain};
+use crate::kernels::args;
+use crate::staging::Staging;
+use crate::tensor::{CudaIndex, CudaTensor, Format};
+
+/// Elements that a thread of rayon converts at once.
+const GRAIN: usize = 1 << 16;
+
+impl Cuda {
+    pub(crate) fn clear_bytes(&self, pointer: u64, bytes: usize) -> Result<()> {
+        // SAFETY: the caller has checked that the buffer is that long.
+        unsafe { result::memset_d8_async(pointer, 0, bytes, self.device.stream) }.explain("clearing memory")
+    }
+
+    /// Makes the working copy of `x[offset..offset + len]` follow the master copy.
+    fn refresh(&self, x: &CudaTensor, offset: usize, len: usize) -> Result<()> {
+        let Some(working) = &x.working else { return Ok(()) };
+        let (from, to) = (x.numbers.pointer() + 4 * offset as u64, working.pointer() + 2 * offset as u64);
+        self.launch(c"to_bf16", len.div_ceil(256), 256, args![len as u64, from, to])
+    }
+
+    /// `y = a x + b y`.
+    fn axpby(&self, len: usize, a: f32, x: Option<&CudaTensor>, b: f32, y: &mut CudaTensor) -> Result<()> {
+        let _turn = self.turn()?;
+        long_enough(y.len, len)?;
+        let (from, format) = match x {
+            Some(x) => {
+                long_enough(x.len, len)?;
+                (x.numbers.pointer(), x.format)
+            }
+            None => (0, y.format),
+        };
+        let kernel = match (format, y.format) {
+            (Format::F32, Format::F32) => c"axpby_f32_f32",
+            (Format::F32, Format::Bf16) => c"axpby_f32_bf16",
+            (Format::Bf16, Format::F32) => c"axpby_bf16_f32",
+            (Format::Bf16, Format::Bf16) => c"axpby_bf16_bf16",
+        };
+        y.version += 1;
+        let to = y.numbers.pointer();
+        // Without x its factor is zero, and the kernel reads nothing of it.
+        self.launch(kernel, len.div_ceil(256), 256, args![len as u64, a, from, b, to])?;
+        self.refresh(y, 0, len)
+    }
+}
+
+impl Backend for Cuda {
+    type Tensor = CudaTensor;
+    type Index = CudaIndex;
+
+    fn describe(&self) -> String {
+        let d = &self.device;
+        let gib = d.total as f64 / (1u64 << 30) as f64;
+        let precision = match self.precision {
+            Precision::Bf16 => "bf16",
+            Precision::F32 => "f32",
+        };
+        format!("cuda:{} {} ({}.{}, {gib:.0} GiB), {precision}", d.ordinal, d.name, d.capability.0, d.capability.1)
+    }
+
+    fn zeros(&self, len: usize, kind: Kind) -> Result<CudaTensor> {
+        let _turn = self.turn()?;
+        let half = self.precision == Precision::Bf16;
+        match kind {
+            Kind::Frozen | Kind::Activation => CudaTensor::zeros(&self.device, len, self.format(), false),
+            Kind::Trained => CudaTensor::zeros(&self.device, len, Format::F32, half),
+            Kind::Exact => CudaTensor::zeros(&self.device, len, Format::F32, false),
+        }
+    }
+
+    fn len(&self, tensor: &CudaTensor) -> usize {
+        tensor.len
+    }
+
+    fn upload(&self, from: &[f32], to: &mut CudaTensor, offset: usize) -> Result<()> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("copying from the host")?;
+        long_enough(to.len, offset + from.len())?;
+        to.version += 1;
+        let (format, bytes) = (to.format, to.format.bytes());
+        let most = Staging::MOST / bytes;
+        for (i, chunk) in from.chunks(most).enumerate() {
+            let at = to.numbers.pointer() + ((offset + i * most) * bytes) as u64;
+            // SAFETY: the staging slot holds `chunk.len()` numbers of this format, and is aligned to a page.
+            let fill = |slot: *mut u8| unsafe {
+                match format {
+                    Format::F32 => std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()),
+                    Format::Bf16 => {
+                        let slot = std::slice::from_raw_parts_mut(slot.cast::<bf16>(), chunk.len());
+                        slot.par_chunks_mut(GRAIN)
+                            .zip(chunk.par_chunks(GRAIN))
+                            .for_each(|(to, from)| to.convert_from_f32_slice(from));
+                    }
+                }
+            };
+            turn.state().staging.upload(&self.device, at, chunk.len() * bytes, fill)?;
+        }
+        self.refresh(to, offset, from.len())
+    }
+
+    fn download(&self, from: &CudaTensor, offset: usize, to: &mut [f32]) -> Result<()> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("copying to the host")?;
+        long_enough(from.len, offset + to.len())?;
+        let bytes = from.format.bytes();
+        let most = Staging::MOST / bytes;
+        for (i, chunk) in to.chunks_mut(most).enumerate() {
+            let at = from.numbers.pointer() + ((offset + i * most) * bytes) as u64;
+            let (len, format) = (chunk.len(), from.format);
+            // SAFETY: the staging slot holds `len` numbers of this format, and is aligned to a page.
+            let take = |slot: *const u8| unsafe {
+                match format {
+                    Format::F32 => std::ptr::copy_nonoverlapping(slot.cast(), chunk.as_mut_ptr(), len),
+                    Format::Bf16 => std::slice::from_raw_parts(slot.cast::<bf16>(), len).convert_to_f32_slice(chunk),
+                }
+            };
+            turn.state().staging.download(&self.device, at, len * bytes, take)?;
+        }
+        Ok(())
+    }
+
+    fn indices(&self, len: usize) -> Result<CudaIndex> {
+        let _turn = self.turn()?;
+        Ok(CudaIndex { len, numbers: Buffer::zeros(&self.device, 4 * len)?, version: 0 })
+    }
+
+    fn upload_indices(&self, from: &[u32], to: &mut CudaIndex) -> Result<()> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("copying from the host")?;
+        long_enough(to.len, from.len())?;
+        to.version += 1;
+        let most = Staging::MOST / 4;
+        for (i, chunk) in from.chunks(most).enumerate() {
+            let at = to.numbers.pointer() + (4 * i * most) as u64;
+            // SAFETY: the staging slot holds the chunk.
+            let fill = |slot: *mut u8| unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()) };
+            turn.state().staging.upload(&self.device, at, 4 * chunk.len(), fill)?;
+        }
+        Ok(())
+    }
+
+    fn replay(&self, key: u64, body: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.replay_body(key, body)
+    }
+
+    fn decode_rows(&self, n: usize) -> usize {
+        match n {
+            0..=16 => n.next_multiple_of(8).max(8),
+            17..=64 => n.next_multiple_of(16),
+            _ => n.next_multiple_of(64),
+        }
+    }
+
+    fn clear(&self, len: usize, x: &mut CudaTensor) -> Result<()> {
+        let _turn = self.turn()?;
+        long_enough(x.len, len)?;
+        x.version += 1;
+        self.clear_bytes(x.numbers.pointer(), len * x.format.bytes())?;
+        match &x.working {
+            Some(working) => self.clear_bytes(working.pointer(), len * 2),
+            None => Ok(()),
+        }
+    }
+
+    fn scale(&self, len: usize, factor: f32, x: &mut CudaTensor) -> Result<()> {
+        self.axpby(len, 0.0, None, factor, x)
+    }
+
+    fn axpy(&self, len: usize, factor: f32, x: &CudaTensor, y: &mut CudaTensor) -> Result<()> {
+        self.axpby(len, factor, Some(x), 1.0, y)
+    }
+
+    fn sum_of_squares(&self, tensors: &[&CudaTensor]) -> Result<f64> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("reading a norm")?;
+        if tensors.is_empty() {
+            return Ok(0.0);
+        }
+        const BLOCKS: usize = 32;
+        let table: Vec<u64> = tensors
+            .iter()
+            .flat_map(|t| [t.numbers.pointer(), t.len as u64, u64::from(t.format == Format::Bf16)])
+            .collect();
+        let partials = self.scratch(&turn, "norm partials", 8 * (BLOCKS * tensors.len() + 1))?;
+        let slices = self.scratch(&turn, "norm slices", 8 * table.len())?;
+        for (i, chunk) in table.chunks(Staging::MOST / 8).enumerate() {
+            // SAFETY: the staging slot holds the chunk.
+            let fill = |slot: *mut u8| unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()) };
+            let at = slices + (i * Staging::MOST) as u64;
+            turn.state().staging.upload(&self.device, at, 8 * chunk.len(), fill)?;
+        }
+        self.launch_box(c"sum_of_squares", (BLOCKS, tensors.len(), 1), 256, 0, args![slices, partials])?;
+        let count = BLOCKS * tensors.len();
+        let total = partials + 8 * count as u64;
+        self.launch(c"sum_partials", 1, 256, args![count as u64, partials, total])?;
+        let mut sum = 0.0f64;
+        // SAFETY: the slot holds one f64, aligned to a page.
+        turn.state().staging.download(&self.device, total, 8, |slot| sum = unsafe { *slot.cast() })?;
+        Ok(sum)
+    }
+
+    fn embed(&self, n: usize, d: usize, weight: &CudaTensor, tokens: &CudaIndex, out: &mut CudaTensor) -> Result<()> {
+        let _turn = self.turn()?;
+        let vocab = weight.len / d.max(1);
+        let (weight, tokens) = (self.read(weight, 0)?, self.index(tokens, n)?);
+        let out = self.write(out, n * d)?;
+        self.launch(c"embed", n, row_threads(d), args![d, vocab, weight, tokens, out])
+    }
+
+    fn embed_backward(&self, n: usize, d: usize, dout: &CudaTensor, tokens: &CudaIndex, dweight: &mut CudaTensor) -> Result<()> {
+        let _turn = self.turn()?;
+        let vocab = dweight.len / d.max(1);
+        let (dout, tokens) = (self.read(dout, n * d)?, self.index(tokens, n)?);
+        let dweight = self.write_exact(dweight, 0)?;
+        self.launch(c"embed_backward", n, 256, args![n, d, vocab, dout, tokens, dweight])
+    }
+
+    fn rms_norm(
+        &self,
+        n: usize,
+        d: usize,
+        eps: f32,
+        x: &CudaTensor,
+        weight: &CudaTensor,
+        rstd: &mut CudaTensor,
+        out: &mut CudaTensor,
+    ) -> Result<()> {
+        let _turn = self.turn()?;
+        let (x, weight) = (self.read(x, n * d)?, self.read(weight, d)?);
+        let (rstd, out) = (self.write_exact(rstd, n)?, self.write(out, n * d)?);
+        self.launch(c"rms_norm", n, row_threads(d), args![d, eps, x, weight, rstd, out])
+    }
+
+    fn add_rms_norm(
+        &self,
+        n: usize,
+        d: usize,
+        eps: f32,
+        x: &CudaTensor,
+        delta: &CudaTensor,
+        weight: &CudaTensor,
+        sum: &mut CudaTensor,
+        rstd: &mut CudaTensor,
+        out: &mut CudaTensor,
+    ) -> Result<()> {
+        let _turn = self.turn()?;
+        let (x, delta, weight) = (self.read(x, n * d)?, self.read(delta, n * d)?, self.read(weight, d)?);
+        let (sum, rstd, out) = (self.write(sum, n * d)?, self.write_exact(rstd, n)?, self.write(out, n * d)?);
+        self.launch(c"add_rms_norm", n, row_threads(d), args![d, eps, x, delta, weight, sum, rstd, out])
+    }
+
+    fn rms_norm_backward(
+        &self,
+        n: usize,
+        d: usize,
+        x: &CudaTensor,
+        weight: &CudaTensor,
+        rstd: &CudaTensor,
+        dout: &CudaTensor,
+        dx: &mut CudaTensor,
+        dweight: Option<&mut CudaTensor>,
+    ) -> Result<()> {
+        let turn = self.turn()?;
+        let (x, weight, rstd) = (self.read(x, n * d)?, self.read(weight, d)?, self.read_exact(rstd, n)?);
+        let (dout, dx) = (self.read(dout, n * d)?, self.write(dx, n * d)?);
+        self.launch(c"rms_norm_backward", n, row_threads(d), args![d, x, weight, rstd, dout, dx])?;
+        match dweight {
+            Some(dweight) => {
+                let sums = self.write_exact(dweight, d)?;
+                self.add_column_sums(&turn, n, d, dout, x, rstd, sums)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn linear(
+        &self,
+        n: usize,
+        outputs: usize,
+        inputs: usize,
+        x: &CudaTensor,
+        weight: &CudaTensor,
+        bias: Option<&CudaTensor>,
+        y: &mut CudaTensor,
+    ) -> Result<()> {
+        self.linear_forward(n, outputs, inputs, x, weight, bias, y)
+    }
+
+    fn linear_backward_input(
+        &self,
+        n: usize,
+        outputs: usize,
+        inputs: usize,
+        dy: &CudaTensor,
+        weight: &CudaTensor,
+        dx: &mut CudaTensor,
+    ) -> Result<()> {
+        self.linear_input_gradient(n, outputs, inputs, dy, weight, dx)
+    }
+
+    fn linear_backward_weight(
+        &self,
+        n: usize,
+        outputs: usize,
+        inputs: usize,
+        dy: &CudaTensor,
+        x: &CudaTensor,
+        dweight: &mut CudaTensor,
+        dbias: Option<&mut CudaTensor>,
+    ) -> Result<()> {
+        self.linear_weight_gradient(n, outputs, inputs, dy, x, dweight, dbias)
+    }
+
+    fn lora(&self, n: usize, lora: &Lora<'_, CudaTensor>, x: &CudaTensor, t: &mut CudaTensor, y: &mut CudaTensor) -> Result<()> {
+        self.lora_forward(n, lora, x, t, y)
+    }
+
+    fn lora_backward(
+        &self,
+        n: usize,
+        lora: &Lora<'_, CudaTensor>,
+        x: &CudaTensor,
+        t: &CudaTensor,
+        dy: &CudaTensor,
+        dx: &mut CudaTensor,
+        da: &mut CudaTensor,
+        db: &mut CudaTensor,
+    ) -> Result<()> {
+        self.lora_gradients(n, lora, x, t, dy, dx, da, db)
+    }
+
+    fn rope(
+        &self,
+        n: usize,
+        heads: Heads,
+        qkv: &mut CudaTensor,
+        positions: &CudaIndex,
+        table: &CudaTensor,
+        inverse: bool,
+    ) -> Result<()> {
+        let _turn = self.turn()?;
+        let (rotated, half) = (heads.heads + heads.kv_heads, heads.dim / 2);
+        let known = table.len / heads.dim.max(1);
+        if known == 0 {
+            return Err(Error::Input("an empty rotary table".into()));
+        }
+        let (qkv, positions) = (self.write(qkv, n * heads.qkv())?, self.index(positions, n)?);
+        let (table, sign) = (self.read_exact(table, 0)?, if inverse { -1.0f32 } else { 1.0 });
+        let list = args![rotated, half, heads.qkv(), known, qkv, positions, table, sign];
+        self.launch(c"rope", n, row_threads(rotated * half), list)
+    }
+
+    fn attention(
+        &self,
+        heads: Heads,
+        packed: &Packed<Self>,
+        qkv: &CudaTensor,
+        out: &mut CudaTensor,
+        lse: &mut CudaTensor,
+    ) -> Result<()> {
+        self.attention_forward(heads, packed, qkv, out, lse)
+    }
+
+    fn attention_backward(
+        &self,
+        heads: Heads,
+        packed: &Packed<Self>,
+        qkv: &CudaTensor,
+        out: &CudaTensor,
+        lse: &CudaTensor,
+        dout: &CudaTensor,
+        dqkv: &mut CudaTensor,
+    ) -> Result<()> {
+        self.attention_gradient(heads, packed, qkv, out, lse, dout, dqkv)
+    }
+
+    fn swiglu(&self, n: usize, f: usize, gate_up: &CudaTensor, out: &mut CudaTensor) -> Result<()> {
+        let _turn = self.turn()?;
+        let (gate_up, out) = (self.read(gate_up, 2 * n * f)?, self.write(out, n * f)?);
+        self.launch(c"swiglu", per_thread(n, f).div_ceil(256), 256, args![n as u64, f, gate_up, out])
+    }
+
+    fn swiglu_backward(
+        &self,
+        n: usize,
+        f: usize,
+        gate_up: &CudaTensor,
+        dout: &CudaTensor,
+        dgate_up: &mut CudaTensor,
+    ) -> Result<()> {
+        let _turn = self.turn()?;
+        let (gate_up, dout) = (self.read(gate_up, 2 * n * f)?, self.read(dout, n * f)?);
+        let dgate_up = self.write(dgate_up, 2 * n * f)?;
+        self.launch(c"swiglu_backward", per_thread(n, f).div_ceil(256), 256, args![n as u64, f, gate_up, dout, dgate_up])
+    }
+
+    fn head(
+        &self,
+        m: usize,
+        vocab: usize,
+        d: usize,
+        x: &CudaTensor,
+        weight: &CudaTensor,
+        rows: &CudaIndex,
+        targets: &CudaIndex,
+        log_p: &mut CudaTensor,
+        lse: &mut CudaTensor,
+    ) -> Result<()> {
+        self.head_forward(m, vocab, d, x, weight, rows, targets, log_p, lse)
+    }
+
+    fn head_backward(
+        &self,
+        n: usize,
+        m: usize,
+        vocab: usize,
+        d: usize,
+        x: &CudaTensor,
+        weight: &CudaTensor,
+        rows: &CudaIndex,
+        targets: &CudaIndex,
+        lse: &CudaTensor,
+        coefficients: &CudaTensor,
+        dx: &mut CudaTensor,
+        dweight: Option<&mut CudaTensor>,
+    ) -> Result<()> {
+        self.head_gradient(n, m, vocab, d, x, weight, rows, targets, lse, coefficients, dx, dweight)
+    }
+
+    fn adamw(
+        &self,
+        len: usize,
+        step: &AdamW,
+        grad: &CudaTensor,
+        m: &mut CudaTensor,
+        v: &mut CudaTensor,
+        value: &mut CudaTensor,
+    ) -> Result<()> {
+        let _turn = self.turn()?;
+        let (grad, m, v) = (self.read_exact(grad, len)?, self.write_exact(m, len)?, self.write_exact(v, len)?);
+        let to = self.write_exact(value, len)?;
+        let working = value.working.as_ref().map_or(0, Buffer::pointer);
+        let correction = |beta: f32| (1.0 - f64::from(beta).powf(step.step as f64)) as f32;
+        let AdamW { lr, beta1, beta2, eps, weight_decay, grad_scale, .. } = *step;
+        let (c1, c2) = (correction(beta1), correction(beta2));
+        let list = args![len as u64, grad, m, v, to, working, lr, beta1, beta2, eps, weight_decay, c1, c2, grad_scale];
+        self.launch(c"adamw", len.div_ceil(256), 256, list)
+    }
+
+    fn gather(&self, m: usize, d: usize, x: &CudaTensor, rows: &CudaIndex, out: &mut CudaTensor) -> Result<()> {
+        let _turn = self.turn()?;
+        let n = x.len / d.max(1);
+        let (x, rows, out) = (self.read(x, 0)?, self.index(rows, m)?, self.write(out, m * d)?);
+        self.launch(c"gather", m, row_threads(d), args![d, n, x, rows, out])
+    }
+
+    fn cache_write(&self, n: usize, heads: Heads, qkv: &CudaTensor, slots: &CudaIndex, cache: &mut CudaTensor) -> Result<()> {
+        let _turn = self.turn()?;
+        let capacity = cache.len / (2 * heads.kv()).max(1);
+        let (qkv, slots) = (self.read(qkv, n * heads.qkv())?, self.index(slots, n)?);
+        let cache = self.write(cache, 0)?;
+        let list = args![heads.qkv(), heads.q(), capacity, qkv, slots, cache];
+        self.launch(c"cache_write", n, row_threads(2 * heads.kv()), list)
+    }
+
+    fn cache_attention(
+        &self,
+        n: usize,
+        heads: Heads,
+        qkv: &CudaTensor,
+        cache: &CudaTensor,
+        spans: &CudaIndex,
+        out: &mut CudaTensor,
+    ) -> Result<()> {
+        self.decode_attention(n, heads, qkv, cache, spans, out)
+    }
+
+    fn sample(
+        &self,
+        n: usize,
+        vocab: usize,
+        logits: &CudaTensor,
+        sampling: Sampling,
+        uniforms: &[f32],
+        tokens: &mut [u32],
+        log_p: &mut [f32],
+    ) -> Result<()> {
+        self.draw(n, vocab, logits, sampling, uniforms, tokens, log_p)
+    }
+}
+
+/// Threads that `n` rows of `f` take: eight numbers each where rows allow it.
+fn per_thread(n: usize, f: usize) -> usize {
+    if f.is_multiple_of(8) { n * f / 8 } else { n * f }
+}

@@ -1,0 +1,220 @@
+//! The GPU as a backend: what it holds, and how its operations reach for buffers.
+
+use std::cell::{RefCell, RefMut};
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use catamount_model::{Error, Result};
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+
+use crate::device::{Buffer, Device};
+use crate::head::Remembered;
+use crate::kernels::{Arg, Kernels, args};
+use crate::matmul::{Matmul, Product, WORKSPACE};
+use crate::profile::Profile;
+use crate::staging::Staging;
+use crate::tensor::{CudaIndex, CudaTensor, Format};
+
+/// The precision of activations and of the weights that products read. Sums are always f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// What training and sampling use.
+    Bf16,
+    /// Slow and exact: for comparison with the processor.
+    F32,
+}
+
+/// One NVIDIA GPU. Rows of a result depend on their own inputs alone, given the same batch shape: another shape may be
+/// computed by another algorithm, with different rounding.
+pub struct Cuda {
+    pub(crate) device: Arc<Device>,
+    pub(crate) precision: Precision,
+    kernels: Kernels,
+    workspace: Buffer,
+    state: ReentrantMutex<RefCell<State>>,
+}
+
+/// What operations share; whoever holds the turn uses it.
+pub(crate) struct State {
+    matmul: Matmul,
+    scratch: HashMap<&'static str, Buffer>,
+    pub staging: Staging,
+    pub logits: Option<Remembered>,
+    pub profile: Option<Profile>,
+}
+
+/// The right to queue operations: one thread at a time, so that scratch memory is not shared by two.
+pub(crate) struct Turn<'a>(ReentrantMutexGuard<'a, RefCell<State>>);
+
+impl Turn<'_> {
+    pub fn state(&self) -> RefMut<'_, State> {
+        self.0.borrow_mut()
+    }
+}
+
+impl Cuda {
+    /// Opens GPU `ordinal` in bf16. The error says which library is missing or too old, and what to install.
+    pub fn new(ordinal: usize) -> Result<Self> {
+        Self::with_precision(ordinal, Precision::Bf16)
+    }
+
+    /// Opens GPU `ordinal`.
+    pub fn with_precision(ordinal: usize, precision: Precision) -> Result<Self> {
+        // SAFETY: only asks whether the library can be loaded.
+        if !unsafe { cudarc::driver::sys::is_culib_present() } {
+            return Err(Error::Device(
+                "no NVIDIA driver (libcuda.so) on this machine; install the driver, version 525 or newer, or use the processor"
+                    .into(),
+            ));
+        }
+        let device = Device::new(ordinal as i32)?;
+        let matmul = Matmul::new()?;
+        let kernels = Kernels::load(&device, precision == Precision::Bf16)?;
+        let workspace = Buffer::new(&device, WORKSPACE)?;
+        let state = State { matmul, scratch: HashMap::new(), staging: Staging::new()?, logits: None, profile: None };
+        Ok(Cuda { device, precision, kernels, workspace, state: ReentrantMutex::new(RefCell::new(state)) })
+    }
+
+    /// Fills a tensor with normal numbers made on the device: weights for measurements, too large to come from the host.
+    pub fn randomize(&self, to: &mut CudaTensor, std: f32, key: u64) -> Result<()> {
+        let _turn = self.turn()?;
+        if to.working.is_some() {
+            return Err(Error::Input("only tensors without a master copy can be randomized on the device".into()));
+        }
+        let (len, pointer) = (to.len, self.write(to, to.len)?);
+        self.launch(c"randomize", len.div_ceil(256), 256, args![len as u64, key, std, pointer])
+    }
+
+    /// Waits for everything queued so far.
+    pub fn synchronize(&self) -> Result<()> {
+        let _turn = self.turn()?;
+        self.device.synchronize()
+    }
+
+    /// Bytes of device memory that are free, and in all.
+    pub fn memory(&self) -> Result<(u64, u64)> {
+        let _turn = self.turn()?;
+        Ok((self.device.free(), self.device.total as u64))
+    }
+
+    pub(crate) fn turn(&self) -> Result<Turn<'_>> {
+        let guard = self.state.lock();
+        self.device.bind()?;
+        Ok(Turn(guard))
+    }
+
+    /// The format of activations and of the weights that operations read.
+    pub(crate) fn format(&self) -> Format {
+        match self.precision {
+            Precision::Bf16 => Format::Bf16,
+            Precision::F32 => Format::F32,
+        }
+    }
+
+    /// The address of at least `len` activations or weights.
+    pub(crate) fn read(&self, tensor: &CudaTensor, len: usize) -> Result<u64> {
+        long_enough(tensor.len, len)?;
+        let (pointer, format) = tensor.computed();
+        if format != self.format() {
+            return Err(Error::Input(format!("a buffer of kind {format:?} where {:?} is needed", self.format())));
+        }
+        Ok(pointer)
+    }
+
+    /// The address of at least `len` activations, to be written.
+    pub(crate) fn write(&self, tensor: &mut CudaTensor, len: usize) -> Result<u64> {
+        tensor.version += 1;
+        self.read(tensor, len)
+    }
+
+    /// The address of at least `len` f32 numbers.
+    pub(crate) fn read_exact(&self, tensor: &CudaTensor, len: usize) -> Result<u64> {
+        long_enough(tensor.len, len)?;
+        match tensor.format {
+            Format::F32 => Ok(tensor.numbers.pointer()),
+            Format::Bf16 => Err(Error::Input("a bf16 buffer where f32 is needed: allocate it as Kind::Exact".into())),
+        }
+    }
+
+    /// The address of at least `len` f32 numbers, to be written.
+    pub(crate) fn write_exact(&self, tensor: &mut CudaTensor, len: usize) -> Result<u64> {
+        tensor.version += 1;
+        self.read_exact(tensor, len)
+    }
+
+    /// The address of at least `len` indices.
+    pub(crate) fn index(&self, index: &CudaIndex, len: usize) -> Result<u64> {
+        long_enough(index.len, len)?;
+        Ok(index.numbers.pointer())
+    }
+
+    /// Scratch memory that keeps its content until the same name is asked for again.
+    pub(crate) fn scratch(&self, turn: &Turn<'_>, name: &'static str, bytes: usize) -> Result<u64> {
+        let mut state = turn.state();
+        if let Some(buffer) = state.scratch.get(name).filter(|b| b.bytes >= bytes) {
+            return Ok(buffer.pointer());
+        }
+        // Given back first: the two need not fit at once. What was remembered in it is gone.
+        let grown = state.scratch.remove(name).map_or(0, |b| b.bytes + b.bytes / 4);
+        state.logits = None;
+        let buffer = Buffer::new(&self.device, bytes.max(grown.min(bytes * 2)))?;
+        let pointer = buffer.pointer();
+        state.scratch.insert(name, buffer);
+        Ok(pointer)
+    }
+
+    /// Queues a kernel over a row of blocks.
+    pub(crate) fn launch(&self, kernel: &'static CStr, blocks: usize, threads: usize, args: &[Arg]) -> Result<()> {
+        self.launch_box(kernel, (blocks, 1, 1), threads, 0, args)
+    }
+
+    /// Queues a kernel over a box of blocks, with shared memory.
+    pub(crate) fn launch_box(
+        &self,
+        kernel: &'static CStr,
+        grid: (usize, usize, usize),
+        threads: usize,
+        shared: usize,
+        args: &[Arg],
+    ) -> Result<()> {
+        self.timed(|| kernel.to_string_lossy().into_owned(), || self.kernels.launch(&self.device, kernel, grid, threads, shared, args))
+    }
+
+    /// Queues a matrix product.
+    pub(crate) fn product(&self, turn: &Turn<'_>, product: &Product) -> Result<()> {
+        let name = || format!("product [{}, {}] x [{}, {}]", product.rows, product.inner, product.inner, product.columns);
+        self.timed(name, || turn.state().matmul.run(&self.device, self.workspace.pointer(), product))
+    }
+
+    /// Queues `work`, timing it if a profile is being taken.
+    fn timed(&self, name: impl FnOnce() -> String, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let turn = Turn(self.state.lock());
+        let profiling = turn.state().profile.as_ref().map(|p| p.start(&self.device)).transpose()?.is_some();
+        work()?;
+        if profiling && let Some(profile) = &mut turn.state().profile {
+            profile.stop(&self.device, &name())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // Page-locked memory and plans are given back in this GPU's context, after what still uses them.
+        let _ = self.device.bind().and_then(|()| self.device.synchronize());
+    }
+}
+
+/// Refuses a buffer that an operation would overrun.
+pub(crate) fn long_enough(have: usize, need: usize) -> Result<()> {
+    if have < need {
+        return Err(Error::Input(format!("a buffer of {have} elements where the operation needs {need}")));
+    }
+    Ok(())
+}
+
+/// Threads for a row of `d` numbers, eight a thread.
+pub(crate) fn row_threads(d: usize) -> usize {
+    (d.div_ceil(8)).next_multiple_of(32).clamp(32, 256)
+}

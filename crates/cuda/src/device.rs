@@ -1,0 +1,243 @@
+//! One GPU: its context, its stream, its memory.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use catamount_model::{Error, Result};
+use cudarc::driver::{DriverError, result, sys};
+use parking_lot::Mutex;
+
+use crate::graph::Graphs;
+
+/// Turns the driver's answer into an error that says what was being done.
+pub(crate) trait Explain<T> {
+    fn explain(self, doing: &str) -> Result<T>;
+}
+
+impl<T> Explain<T> for std::result::Result<T, DriverError> {
+    fn explain(self, doing: &str) -> Result<T> {
+        self.map_err(|e| {
+            let advice = match e.0 {
+                sys::CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE => "; another process may hold the GPU exclusively",
+                sys::CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => "; update the NVIDIA driver",
+                sys::CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+                | sys::CUresult::CUDA_ERROR_LAUNCH_FAILED
+                | sys::CUresult::CUDA_ERROR_ECC_UNCORRECTABLE => {
+                    "; the GPU is lost to this process: start it again, it resumes from its last checkpoint"
+                }
+                _ => "",
+            };
+            let name = e.error_name().ok().and_then(|n| n.to_str().ok()).unwrap_or("unknown error");
+            Error::Device(format!("{doing}: {name}{advice}"))
+        })
+    }
+}
+
+pub(crate) struct Device {
+    pub ordinal: i32,
+    pub name: String,
+    pub capability: (i32, i32),
+    pub total: usize,
+    handle: sys::CUdevice,
+    context: sys::CUcontext,
+    pub stream: sys::CUstream,
+    next: AtomicU64,
+    /// Whether the stream is recording a graph; allocations and copies to the host cannot be part of one.
+    pub recording: AtomicBool,
+    /// The buffers that the graph being recorded uses.
+    pub touched: Mutex<HashSet<u64>>,
+    /// Buffers given back while recording; freed when it ends.
+    deferred: Mutex<Vec<sys::CUdeviceptr>>,
+    pub graphs: Mutex<Graphs>,
+}
+
+// SAFETY: the driver's handles may be used from any thread; `bind` makes the context current there first.
+unsafe impl Send for Device {}
+unsafe impl Sync for Device {}
+
+impl Device {
+    pub fn new(ordinal: i32) -> Result<Arc<Self>> {
+        result::init().explain("starting the NVIDIA driver")?;
+        let count = result::device::get_count().explain("counting GPUs")?;
+        if ordinal < 0 || ordinal >= count {
+            return Err(Error::Device(format!("there is no GPU {ordinal}: the driver shows {count} (see nvidia-smi)")));
+        }
+        let handle = result::device::get(ordinal).explain("opening the GPU")?;
+        let name = result::device::get_name(handle).explain("reading the GPU's name")?;
+        let attribute = |a| unsafe { result::device::get_attribute(handle, a) }.explain("reading the GPU's attributes");
+        use sys::CUdevice_attribute as A;
+        let capability = (
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        );
+        if capability < (8, 0) {
+            let (major, minor) = capability;
+            return Err(Error::Device(format!(
+                "{name} has compute capability {major}.{minor}; bf16 tensor cores need 8.0 (Ampere) or newer"
+            )));
+        }
+        if attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
+            return Err(Error::Device(format!("{name} has no memory pools under this driver; update the NVIDIA driver")));
+        }
+        // SAFETY: `handle` is a device of this driver; the context is released once, on drop.
+        unsafe {
+            let total = result::device::total_mem(handle).explain("reading the GPU's memory")?;
+            let context = result::primary_ctx::retain(handle).explain("opening a context on the GPU")?;
+            result::ctx::set_current(context).explain("using the GPU's context")?;
+            let stream = result::stream::create(result::stream::StreamKind::NonBlocking).explain("creating a stream")?;
+            let pool = result::device::get_default_mem_pool(handle).explain("finding the memory pool")?;
+            let mut keep = u64::MAX;
+            let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+            result::mem_pool::set_attribute(pool, attribute, (&raw mut keep).cast()).explain("setting up the memory pool")?;
+            Ok(Arc::new(Device {
+                ordinal,
+                name,
+                capability,
+                total,
+                handle,
+                context,
+                stream,
+                next: AtomicU64::new(1),
+                recording: AtomicBool::new(false),
+                touched: Mutex::default(),
+                deferred: Mutex::default(),
+                graphs: Mutex::default(),
+            }))
+        }
+    }
+
+    /// Makes this thread's calls go to this GPU.
+    pub fn bind(&self) -> Result<()> {
+        // SAFETY: the context lives as long as self.
+        unsafe { result::ctx::set_current(self.context) }.explain("using the GPU's context")
+    }
+
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: the stream lives as long as self.
+        unsafe { result::stream::synchronize(self.stream) }.explain("waiting for the GPU")
+    }
+
+    pub fn refuse_while_recording(&self, what: &str) -> Result<()> {
+        if self.recording.load(Ordering::Relaxed) {
+            return Err(Error::Device(format!("{what} cannot be part of a recording")));
+        }
+        Ok(())
+    }
+
+    /// Bytes of device memory that are free, those this process keeps for reuse included.
+    pub fn free(&self) -> u64 {
+        let free = result::mem_get_info().map_or(0, |(free, _)| free as u64);
+        // SAFETY: the pool is the device's own; both attributes are 64-bit counters.
+        let pooled = unsafe {
+            let read = |pool, attribute| {
+                let mut value = 0u64;
+                result::mem_pool::get_attribute(pool, attribute, (&raw mut value).cast()).map(|()| value)
+            };
+            use sys::CUmemPool_attribute as A;
+            result::device::get_default_mem_pool(self.handle)
+                .and_then(|p| {
+                    let reserved = read(p, A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
+                    Ok(reserved.saturating_sub(read(p, A::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?))
+                })
+                .unwrap_or(0)
+        };
+        free + pooled
+    }
+
+    fn release(&self, id: u64, pointer: sys::CUdeviceptr) {
+        // A recording that uses this buffer must never run again.
+        self.graphs.lock().forget_buffer(id);
+        if self.recording.load(Ordering::Relaxed) {
+            self.deferred.lock().push(pointer);
+            return;
+        }
+        // SAFETY: allocated by `Buffer::new` on this stream and given back once; kernels queued before still see it.
+        // The process may be shutting down or the GPU lost: nothing can be done about an error here.
+        let _ = self.bind();
+        let _ = unsafe { result::free_async(pointer, self.stream) };
+    }
+
+    /// Frees what was given back while a recording was in progress.
+    pub fn release_deferred(&self) {
+        for pointer in self.deferred.lock().drain(..) {
+            // SAFETY: as in `release`.
+            let _ = unsafe { result::free_async(pointer, self.stream) };
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.graphs.lock().clear();
+        // SAFETY: nothing else holds the handles any more. Errors cannot be acted on here.
+        unsafe {
+            let _ = result::ctx::set_current(self.context);
+            let _ = result::stream::synchronize(self.stream);
+            let _ = result::stream::destroy(self.stream);
+            let _ = result::primary_ctx::release(self.handle);
+        }
+    }
+}
+
+/// Device memory.
+pub(crate) struct Buffer {
+    device: Arc<Device>,
+    pointer: sys::CUdeviceptr,
+    pub id: u64,
+    pub bytes: usize,
+}
+
+impl Buffer {
+    /// `bytes` of device memory holding whatever was there before.
+    pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
+        device.refuse_while_recording("allocating memory")?;
+        device.bind()?;
+        // Room for sixteen-byte accesses to the last element.
+        let size = bytes.next_multiple_of(256).max(256);
+        // SAFETY: the stream lives as long as the device, which the buffer keeps alive.
+        let pointer = unsafe { result::malloc_async(device.stream, size) }.map_err(|e| match e.0 {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(device, size as u64),
+            _ => Err::<(), _>(e).explain("allocating memory").unwrap_err(),
+        })?;
+        let id = device.next.fetch_add(1, Ordering::Relaxed);
+        Ok(Buffer { device: device.clone(), pointer, id, bytes: size })
+    }
+
+    pub fn zeros(device: &Arc<Device>, bytes: usize) -> Result<Self> {
+        let buffer = Self::new(device, bytes)?;
+        // SAFETY: the buffer has at least this many bytes.
+        unsafe { result::memset_d8_async(buffer.pointer, 0, buffer.bytes, device.stream) }.explain("clearing memory")?;
+        Ok(buffer)
+    }
+
+    /// The address, noted if a recording is in progress.
+    pub fn pointer(&self) -> sys::CUdeviceptr {
+        if self.device.recording.load(Ordering::Relaxed) {
+            self.device.touched.lock().insert(self.id);
+        }
+        self.pointer
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.device.release(self.id, self.pointer);
+    }
+}
+
+/// The error for an allocation that did not fit: how much is there, and what would need less.
+fn out_of_memory(device: &Device, wanted: u64) -> Error {
+    let free = device.free();
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    let advice = format!(
+        "{} has {:.1} GiB in all and {:.1} GiB free, this allocation alone wants {:.1} GiB; use smaller batches (at most {:.0} % of \
+         this one's rows), recompute activations, take a smaller cache or model, or end other processes on this GPU",
+        device.name,
+        gib(device.total as u64),
+        gib(free),
+        gib(wanted),
+        100.0 * (free as f64 / wanted as f64).min(0.9),
+    );
+    Error::Memory { wanted, free, advice }
+}

@@ -1,0 +1,35 @@
+//! The tactic generator's operations on an NVIDIA GPU.
+//!
+//! [`Cuda`] implements [`catamount_model::Backend`]: kernels are compiled at run time by NVRTC and kept in a cache, matrix products
+//! are cuBLASLt's. The CUDA libraries are loaded when [`Cuda::new`] is called, so the same binary builds and runs without them:
+//!
+//! ```
+//! use catamount_cuda::Cuda;
+//! use catamount_model::Backend;
+//!
+//! match Cuda::new(0) {
+//!     Ok(cuda) => println!("{}", cuda.describe()),
+//!     Err(reason) => println!("on the processor then: {reason}"),
+//! }
+//! ```
+
+mod attention;
+mod backend;
+mod compile;
+mod cuda;
+mod device;
+mod graph;
+mod head;
+mod kernels;
+mod linear;
+mod lora;
+mod matmul;
+mod profile;
+mod sampling;
+mod staging;
+mod tensor;
+
+pub use compile::{Compiled, compile_all, compiler_version};
+pub use cuda::{Cuda, Precision};
+pub use profile::Timing;
+pub use tensor::{CudaIndex, CudaTensor};

@@ -1,0 +1,281 @@
+//! LoRA's products. The fused kernels serve the usual shapes in bf16; the rest goes through plain products, a part at a time.
+
+use std::ffi::CStr;
+
+use catamount_model::{Dropout, Error, Lora, Result};
+
+use crate::cuda::{Cuda, Turn};
+use crate::kernels::{args, lora_gradient_shared};
+use crate::matmul::{Matrix, Product};
+use crate::tensor::{CudaTensor, Format};
+
+/// Column ranges as the kernels take them: four starts, four lengths.
+type Parts = [i32; 8];
+
+/// The addresses of a LoRA operation, checked.
+struct Site<'a> {
+    n: usize,
+    lora: &'a Lora<'a, CudaTensor>,
+    a: u64,
+    b: u64,
+    /// Columns of `t`.
+    width: usize,
+    key: u64,
+    p: f32,
+}
+
+impl Site<'_> {
+    fn parts(&self) -> Parts {
+        let mut parts = [0; 8];
+        for (i, part) in self.lora.parts.iter().enumerate() {
+            (parts[i], parts[4 + i]) = (part.start as i32, part.len() as i32);
+        }
+        parts
+    }
+
+    /// All columns of the input as one part.
+    fn whole(&self) -> Parts {
+        [0, 0, 0, 0, self.lora.inputs as i32, 0, 0, 0]
+    }
+
+    fn longest(&self) -> usize {
+        self.lora.parts.iter().map(|p| p.len()).max().unwrap_or(0)
+    }
+
+    /// What survives dropout is divided by this.
+    fn kept(&self) -> f32 {
+        1.0 - self.p
+    }
+}
+
+/// The smallest of the tile counts a kernel exists for that covers `wanted`, else the largest.
+fn variant<const N: usize>(kernels: [(usize, &'static CStr); N], wanted: usize) -> (usize, &'static CStr) {
+    *kernels.iter().find(|(tiles, _)| *tiles >= wanted).unwrap_or(&kernels[N - 1])
+}
+
+const INNER: [(usize, &CStr); 4] = [(2, c"lora_inner_2"), (4, c"lora_inner_4"), (6, c"lora_inner_6"), (8, c"lora_inner_8")];
+const OUTER: [(usize, &CStr); 5] =
+    [(1, c"lora_outer_1"), (2, c"lora_outer_2"), (3, c"lora_outer_3"), (4, c"lora_outer_4"), (6, c"lora_outer_6")];
+const GRADIENT: [(usize, &CStr); 3] = [(1, c"lora_gradient_1"), (2, c"lora_gradient_2"), (3, c"lora_gradient_3")];
+
+impl Cuda {
+    fn site<'a>(&self, n: usize, lora: &'a Lora<'a, CudaTensor>) -> Result<Site<'a>> {
+        let rows: usize = lora.parts.iter().map(|p| p.len()).sum();
+        if lora.parts.iter().any(|p| p.end > lora.outputs || p.start > p.end) || lora.parts.len() > 4 {
+            return Err(Error::Input(format!("an adapter with parts {:?} of {} outputs", lora.parts, lora.outputs)));
+        }
+        let width = lora.parts.len() * lora.rank;
+        let (a, b) = (self.read(lora.a, width * lora.inputs)?, self.read(lora.b, rows * lora.rank)?);
+        let Dropout { p, key } = lora.dropout.unwrap_or(Dropout { p: 0.0, key: 0 });
+        Ok(Site { n, lora, a, b, width, key, p })
+    }
+
+    /// Whether the fused kernels fit: sixteen-byte accesses everywhere, and not too wide.
+    fn fused(&self, s: &Site<'_>) -> bool {
+        let l = s.lora;
+        self.format() == Format::Bf16
+            && l.rank.is_multiple_of(2)
+            && s.width <= 96
+            && l.inputs.is_multiple_of(32)
+            && l.outputs.is_multiple_of(8)
+            && l.parts.iter().all(|p| p.start.is_multiple_of(8) && p.len().is_multiple_of(32))
+    }
+
+    pub(crate) fn lora_forward(
+        &self,
+        n: usize,
+        lora: &Lora<'_, CudaTensor>,
+        x: &CudaTensor,
+        t: &mut CudaTensor,
+        y: &mut CudaTensor,
+    ) -> Result<()> {
+        let turn = self.turn()?;
+        let s = self.site(n, lora)?;
+        let (x, t, y) = (self.read(x, n * lora.inputs)?, self.write(t, n * s.width)?, self.write(y, n * lora.outputs)?);
+        if !self.fused(&s) {
+            return self.lora_forward_plain(&turn, &s, x, t, y);
+        }
+        self.lora_inner(&s, s.whole(), 1, s.width, (x, lora.inputs), s.a, t, 1.0 / s.kept(), s.p)?;
+        self.lora_outer(&s, s.parts(), lora.parts.len(), lora.rank, s.longest(), t, (s.b, false), (y, lora.outputs), lora.scale, 0.0)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn lora_gradients(
+        &self,
+        n: usize,
+        lora: &Lora<'_, CudaTensor>,
+        x: &CudaTensor,
+        t: &CudaTensor,
+        dy: &CudaTensor,
+        dx: &mut CudaTensor,
+        da: &mut CudaTensor,
+        db: &mut CudaTensor,
+    ) -> Result<()> {
+        let turn = self.turn()?;
+        let s = self.site(n, lora)?;
+        let (parts, rank, inputs, outputs) = (lora.parts.len(), lora.rank, lora.inputs, lora.outputs);
+        let rows: usize = lora.parts.iter().map(|p| p.len()).sum();
+        let (x, t, dy) = (self.read(x, n * inputs)?, self.read(t, n * s.width)?, self.read(dy, n * outputs)?);
+        let (dx, da) = (self.write(dx, n * inputs)?, self.write_exact(da, s.width * inputs)?);
+        let db = self.write_exact(db, rows * rank)?;
+        let dt = self.scratch(&turn, "lora dt", n * s.width * self.format().bytes())?;
+        if !self.fused(&s) {
+            return self.lora_gradients_plain(&turn, &s, x, t, dy, dx, da, db, dt);
+        }
+        let bt = self.scratch(&turn, "lora b transposed", rows * rank * 2)?;
+        let grid = ((s.longest() * rank).div_ceil(1024), parts, 1);
+        self.launch_box(c"transpose_parts", grid, 256, 0, args![s.parts(), rank, s.b, bt])?;
+        self.lora_inner(&s, s.parts(), parts, rank, (dy, outputs), bt, dt, lora.scale, 0.0)?;
+        let kept = 1.0 / s.kept();
+        self.lora_outer(&s, s.whole(), 1, s.width, inputs, dt, (s.a, true), (dx, inputs), kept, s.p)?;
+        self.lora_gradient(&s, s.whole(), 1, s.width, inputs, (x, inputs), dt, (da, 1, inputs), kept, s.p)?;
+        self.lora_gradient(&s, s.parts(), parts, rank, s.longest(), (dy, outputs), t, (db, rank, 1), lora.scale, 0.0)
+    }
+
+    /// Wide to narrow; see `inner` in lora.cu.
+    #[allow(clippy::too_many_arguments)]
+    fn lora_inner(
+        &self,
+        s: &Site<'_>,
+        parts: Parts,
+        count: usize,
+        rows_of_m: usize,
+        (x, x_stride): (u64, usize),
+        m: u64,
+        t: u64,
+        factor: f32,
+        p: f32,
+    ) -> Result<()> {
+        let (tiles, kernel) = variant(INNER, rows_of_m.div_ceil(8));
+        let grid = (s.n.div_ceil(16), count, rows_of_m.div_ceil(8 * tiles));
+        self.launch_box(kernel, grid, 256, 0, args![s.n, parts, rows_of_m, x, x_stride, m, t, s.width, factor, s.key, p])
+    }
+
+    /// Narrow to wide; see `outer` in lora.cu.
+    #[allow(clippy::too_many_arguments)]
+    fn lora_outer(
+        &self,
+        s: &Site<'_>,
+        parts: Parts,
+        count: usize,
+        depth: usize,
+        longest: usize,
+        t: u64,
+        (m, down): (u64, bool),
+        (y, y_stride): (u64, usize),
+        factor: f32,
+        p: f32,
+    ) -> Result<()> {
+        let (_, kernel) = variant(OUTER, depth.div_ceil(16));
+        let grid = (longest.div_ceil(128), s.n.div_ceil(128), count);
+        let down = usize::from(down);
+        self.launch_box(kernel, grid, 256, 0, args![s.n, parts, depth, t, s.width, m, down, y, y_stride, factor, s.key, p])
+    }
+
+    /// Gradient of a narrow matrix; see `gradient` in lora.cu.
+    #[allow(clippy::too_many_arguments)]
+    fn lora_gradient(
+        &self,
+        s: &Site<'_>,
+        parts: Parts,
+        count: usize,
+        width: usize,
+        longest: usize,
+        (x, x_stride): (u64, usize),
+        t: u64,
+        (grad, c_stride, j_stride): (u64, usize, usize),
+        factor: f32,
+        p: f32,
+    ) -> Result<()> {
+        let (tiles, kernel) = variant(GRADIENT, width.div_ceil(16));
+        let grid = (longest.div_ceil(64), width.div_ceil(16 * tiles), count);
+        let list = args![s.n, parts, width, x, x_stride, t, s.width, grad, c_stride, j_stride, factor, s.key, p];
+        self.launch_box(kernel, grid, 256, lora_gradient_shared(tiles), list)
+    }
+
+    fn lora_forward_plain(&self, turn: &Turn<'_>, s: &Site<'_>, x: u64, t: u64, y: u64) -> Result<()> {
+        let (l, format) = (s.lora, self.format());
+        let x = self.dropped(turn, s, x)?;
+        let matrix = |pointer, stride| Matrix::new((pointer, format), stride);
+        let inner = Product {
+            rows: s.n,
+            columns: s.width,
+            inner: l.inputs,
+            x: matrix(x, l.inputs),
+            y: matrix(s.a, l.inputs).transposed(),
+            out: matrix(t, s.width),
+            alpha: 1.0,
+            beta: 0.0,
+            bias: None,
+        };
+        self.product(turn, &inner)?;
+        let mut before = 0;
+        for (i, part) in l.parts.iter().enumerate() {
+            let outer = Product {
+                rows: s.n,
+                columns: part.len(),
+                inner: l.rank,
+                x: matrix(t, s.width).skip(i * l.rank),
+                y: matrix(s.b, l.rank).skip(before * l.rank).transposed(),
+                out: matrix(y, l.outputs).skip(part.start),
+                alpha: l.scale,
+                beta: 1.0,
+                bias: None,
+            };
+            self.product(turn, &outer)?;
+            before += part.len();
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn lora_gradients_plain(
+        &self,
+        turn: &Turn<'_>,
+        s: &Site<'_>,
+        x: u64,
+        t: u64,
+        dy: u64,
+        dx: u64,
+        da: u64,
+        db: u64,
+        dt: u64,
+    ) -> Result<()> {
+        let (l, n, format) = (s.lora, s.n, self.format());
+        let matrix = |pointer, stride| Matrix::new((pointer, format), stride);
+        let exact = |pointer, stride| Matrix::new((pointer, Format::F32), stride);
+        let product = |rows, columns, inner, x, y, out, alpha, beta| {
+            self.product(turn, &Product { rows, columns, inner, x, y, out, alpha, beta, bias: None })
+        };
+        let mut before = 0;
+        for (i, part) in l.parts.iter().enumerate() {
+            let dy = matrix(dy, l.outputs).skip(part.start);
+            let b = matrix(s.b, l.rank).skip(before * l.rank);
+            product(n, l.rank, part.len(), dy, b, matrix(dt, s.width).skip(i * l.rank), l.scale, 0.0)?;
+            let (t, db) = (matrix(t, s.width).skip(i * l.rank), exact(db, l.rank).skip(before * l.rank));
+            product(part.len(), l.rank, n, dy.transposed(), t, db, l.scale, 1.0)?;
+            before += part.len();
+        }
+        let x = self.dropped(turn, s, x)?;
+        let (dt, a) = (matrix(dt, s.width), matrix(s.a, l.inputs));
+        product(s.width, l.inputs, n, dt.transposed(), matrix(x, l.inputs), exact(da, l.inputs), 1.0, 1.0)?;
+        if s.p == 0.0 {
+            return product(n, l.inputs, s.width, dt, a, matrix(dx, l.inputs), 1.0, 1.0);
+        }
+        let len = n * l.inputs;
+        let through = self.scratch(turn, "lora dx", len * format.bytes())?;
+        product(n, l.inputs, s.width, dt, a, matrix(through, l.inputs), 1.0, 0.0)?;
+        self.launch(c"dropout", len.div_ceil(256), 256, args![len as u64, s.key, s.p, 1usize, through, dx])
+    }
+
+    /// The adapter's input after dropout: itself where there is none.
+    fn dropped(&self, turn: &Turn<'_>, s: &Site<'_>, x: u64) -> Result<u64> {
+        if s.p == 0.0 {
+            return Ok(x);
+        }
+        let len = s.n * s.lora.inputs;
+        let to = self.scratch(turn, "lora input", len * self.format().bytes())?;
+        self.launch(c"dropout", len.div_ceil(256), 256, args![len as u64, s.key, s.p, 0usize, x, to])?;
+        Ok(to)
+    }
+}

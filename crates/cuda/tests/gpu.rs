@@ -1,0 +1,94 @@
+//! Every operation on the GPU against the processor. Without a GPU the tests say so and check what can be checked.
+
+mod cases;
+
+use std::sync::Arc;
+
+use catamount_cuda::{Cuda, Precision};
+use catamount_model::{Backend, Cpu, Error, Keep, Kind};
+
+/// Largest relative error of a single operation: f32, then bf16.
+const SINGLE: [f64; 2] = [2e-5, 1e-2];
+/// And of a whole training run.
+const WHOLE: [f64; 2] = [5e-4, 6e-2];
+
+fn open(precision: Precision) -> Option<Cuda> {
+    match Cuda::with_precision(0, precision) {
+        Ok(cuda) => Some(cuda),
+        Err(reason) => {
+            println!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
+    for c in cases::compare(reference, got) {
+        assert!(c.error <= most, "{}: relative error {:.2e}, at most {most:.0e} is expected", c.name, c.error);
+    }
+}
+
+#[test]
+fn operations_agree_with_the_processor() {
+    for (precision, most) in [(Precision::F32, SINGLE[0]), (Precision::Bf16, SINGLE[1])] {
+        let Some(cuda) = open(precision) else { return };
+        within(&cases::operations(&Cpu), &cases::operations(&cuda), most);
+    }
+}
+
+#[test]
+fn training_agrees_with_the_processor() {
+    for (precision, most) in [(Precision::F32, WHOLE[0]), (Precision::Bf16, WHOLE[1])] {
+        let Some(cuda) = open(precision) else { return };
+        let cuda = Arc::new(cuda);
+        let reference = cases::adapter_training(Arc::new(Cpu), Keep::All);
+        let kept = cases::adapter_training(cuda.clone(), Keep::All);
+        within(&reference, &kept, most);
+        assert_eq!(kept, cases::adapter_training(cuda.clone(), Keep::All), "two runs, bit for bit");
+        assert_eq!(kept, cases::adapter_training(cuda, Keep::Inputs), "recomputation changes nothing");
+    }
+}
+
+#[test]
+fn the_same_uniforms_draw_the_same_tokens() {
+    let Some(cuda) = open(Precision::Bf16) else { return };
+    for (cpu, gpu) in cases::sampling(&Cpu).iter().zip(&cases::sampling(&cuda)) {
+        let same = cpu.tokens.iter().zip(&gpu.tokens).filter(|(a, b)| a == b).count();
+        // A uniform may fall within rounding of the boundary between two tokens.
+        assert!(same * 50 >= cpu.tokens.len() * 49, "{}: {same} of {} tokens agree", cpu.name, cpu.tokens.len());
+        for i in (0..cpu.tokens.len()).filter(|&i| cpu.tokens[i] == gpu.tokens[i]) {
+            assert!((cpu.log_p[i] - gpu.log_p[i]).abs() < 1e-4, "{}: {} and {}", cpu.name, cpu.log_p[i], gpu.log_p[i]);
+        }
+    }
+}
+
+#[test]
+fn recordings_give_what_running_directly_gives() {
+    let Some(cuda) = open(Precision::Bf16) else { return };
+    cases::recording(&cuda);
+}
+
+#[test]
+fn faults_are_said_clearly() {
+    match Cuda::new(99) {
+        Ok(_) => panic!("there is no hundredth GPU"),
+        Err(e) => assert!(e.to_string().contains("NVIDIA driver") || e.to_string().contains("no GPU 99"), "{e}"),
+    }
+    let Some(cuda) = open(Precision::Bf16) else { return };
+    match cuda.zeros(1 << 42, Kind::Activation) {
+        Err(Error::Memory { wanted, free, .. }) => assert!(wanted == 1 << 43 && free > 0 && free < wanted),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("8 TiB do not fit"),
+    }
+    // The device still works, short buffers are refused, and NaN shows in the scores.
+    let mut x = cuda.zeros(8, Kind::Activation).unwrap();
+    cuda.upload(&[f32::NAN; 8], &mut x, 0).unwrap();
+    let mut short = cuda.zeros(4, Kind::Activation).unwrap();
+    assert!(matches!(cuda.swiglu(2, 4, &x, &mut short), Err(Error::Input(_))));
+    let (weight, index) = (cuda.zeros(80, Kind::Frozen).unwrap(), cuda.indices(1).unwrap());
+    let (mut log_p, mut lse) = (cuda.zeros(1, Kind::Exact).unwrap(), cuda.zeros(1, Kind::Exact).unwrap());
+    cuda.head(1, 10, 8, &x, &weight, &index, &index, &mut log_p, &mut lse).unwrap();
+    let mut host = [0.0];
+    cuda.download(&log_p, 0, &mut host).unwrap();
+    assert!(host[0].is_nan());
+}
