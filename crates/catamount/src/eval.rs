@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use catamount_evaluate::cell::Cell;
-use catamount_evaluate::driver::{Plan, search_all};
+use catamount_evaluate::driver::Plan;
 use catamount_evaluate::log::{Manifest, Outcome};
+use catamount_evaluate::run::{CellRun, Watched, run_cell};
 use catamount_search::SearchSettings;
 
 use crate::{command, environment, policy, pool, progress, stop, weights};
@@ -81,7 +81,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let search = &arguments.search;
     let settings = search.settings()?;
     settings.search(&search.strategy, search.budget)?;
-    let (jobs, pool) = arguments.pool.open()?;
+    let mut theorems = arguments.pool.open()?;
+    theorems.jobs.iter_mut().for_each(|job| job.tree = arguments.trees);
     let environment = arguments.environment.open()?;
     let mut policy = arguments.policy.open()?;
     let plan = Plan {
@@ -92,7 +93,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         time_limit: search.time_limit()?,
         concurrency: arguments.concurrency,
         threads: arguments.threads.unwrap_or_else(rayon::current_num_threads),
-        trees: arguments.trees,
     };
     let kind = arguments.policy.policy.split(':').next().unwrap_or_default();
     let manifest = Manifest {
@@ -104,78 +104,64 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         seed: plan.seed,
         policy: policy.describe(),
         environment: environment.describe(),
-        pool,
+        pool: theorems.pool.clone(),
         version: env!("CARGO_PKG_VERSION").to_string(),
         commit: command::commit(),
         command: command::line(),
     };
-    let mut cell = Cell::open(&arguments.out, &manifest, arguments.trees)?;
-    let order: Vec<String> = jobs.iter().map(|job| job.theorem.name.clone()).collect();
-    let completed = cell.completed();
-    let left: Vec<_> = jobs.into_iter().filter(|job| !completed.contains(job.theorem.name.as_str())).collect();
-    if left.len() < order.len() {
-        eprintln!("resuming: {} of {} theorems are done", order.len() - left.len(), order.len());
-    }
-
-    let bar = progress::bar(order.len() as u64, "theorems");
-    bar.set_position((order.len() - left.len()) as u64);
-    bar.reset_eta();
-    let mut proved = proved(&cell);
-    let mut failure = None;
-    let stop = stop::on_interrupt();
-    let mut done = |finished: catamount_evaluate::driver::Finished| {
-        proved += usize::from(finished.record.outcome == Outcome::Proved);
-        if let Err(error) = cell.append(finished) {
-            failure.get_or_insert(error);
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let bar = progress::bar(theorems.jobs.len() as u64, "theorems");
+    let mut proved = 0;
+    let mut watch = |watched: Watched<'_>| {
+        match watched {
+            Watched::Before { done, proved: before } => {
+                if done > 0 {
+                    bar.println(format!("resuming: {done} of {} theorems are done", theorems.jobs.len()));
+                }
+                bar.set_position(done as u64);
+                bar.reset_eta();
+                proved = before;
+            }
+            Watched::Finished(finished) => {
+                proved += usize::from(finished.record.outcome == Outcome::Proved);
+                bar.inc(1);
+            }
         }
-        bar.inc(1);
         bar.set_message(format!("{proved} proved"));
     };
-    let spent = search_all(&environment, policy.as_mut(), left, &plan, stop, &mut done)?;
+    let stop = stop::on_interrupt();
+    let run = run_cell(&arguments.out, &manifest, &environment, policy.as_mut(), &theorems, &plan, stop, &mut watch)
+        .context("the results so far stand in the log; the same command goes on from there")?;
     bar.finish_and_clear();
-    if let Some(error) = failure {
-        return Err(error).context("the results so far are in the log; make room and run the same command again");
-    }
-    if stop::requested() {
+    if !run.complete {
         eprintln!("interrupted; run the same command again to go on");
         return Ok(());
     }
-    summarise(&cell, &order, &manifest, &spent);
-    cell.settle(&order)?;
+    summarise(&run, &manifest);
     Ok(())
 }
 
-fn proved(cell: &Cell) -> usize {
-    cell.records().values().filter(|record| record.outcome == Outcome::Proved).count()
-}
-
-fn summarise(cell: &Cell, order: &[String], manifest: &Manifest, spent: &catamount_evaluate::driver::Spent) {
-    let count = |outcome| cell.records().values().filter(|record| record.outcome == outcome).count();
-    let proved = count(Outcome::Proved);
+fn summarise(run: &CellRun, manifest: &Manifest) {
+    let (proved, theorems) = (run.count(Outcome::Proved), manifest.pool.theorems);
     println!(
-        "{} under {} at N = {}: {proved} of {} proved ({:.1} %); {} out of budget, {} exhausted, {} out of time, {} errors",
+        "{} under {} at N = {}: {proved} of {theorems} proved ({:.1} %); {} out of budget, {} exhausted, {} out of time, {} errors",
         manifest.objective,
         manifest.strategy,
         manifest.budget,
-        order.len(),
-        100.0 * proved as f64 / order.len() as f64,
-        count(Outcome::Budget),
-        count(Outcome::Exhausted),
-        count(Outcome::Time),
-        count(Outcome::Error),
+        100.0 * proved as f64 / theorems as f64,
+        run.count(Outcome::Budget),
+        run.count(Outcome::Exhausted),
+        run.count(Outcome::Time),
+        run.count(Outcome::Error),
     );
-    if let Some(record) = cell.records().values().find(|record| record.outcome == Outcome::Error) {
+    if let Some(record) = run.records.iter().find(|record| record.outcome == Outcome::Error) {
         let reason = record.reason.as_deref().unwrap_or("no reason");
         eprintln!("first error, at {}: {reason}; run the same command again to retry the errors", record.theorem);
     }
-    if spent.total > 0.0 {
-        let share = |seconds: f64| 100.0 * seconds / spent.total;
-        eprintln!(
-            "{:.1} s: policy {:.0} %, waiting for the prover {:.0} %",
-            spent.total,
-            share(spent.policy),
-            share(spent.waiting)
-        );
-    }
+    let share = |seconds: f64| 100.0 * seconds / run.spent.total.max(1e-9);
+    eprintln!(
+        "{:.1} s: policy {:.0} %, waiting for the prover {:.0} %",
+        run.spent.total,
+        share(run.spent.policy),
+        share(run.spent.waiting)
+    );
 }

@@ -43,13 +43,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         time_limit: search.time_limit()?,
         concurrency: 1,
         threads: 1,
-        trees: true,
     };
     let spinner = indicatif::ProgressBar::new_spinner().with_message(format!("searching with {}", search.strategy));
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let started = Instant::now();
     let mut result: Option<Finished> = None;
-    let job = Job { theorem, demonstrated: None, time_left: None };
+    let job = Job { theorem, demonstrated: None, time_left: None, tree: true };
     search_all(&environment, policy.as_mut(), vec![job], &plan, stop::on_interrupt(), &mut |finished| result = Some(finished))?;
     spinner.finish_and_clear();
     let Some(finished) = result else {

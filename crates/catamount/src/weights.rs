@@ -17,17 +17,15 @@ pub struct Arguments {
     #[arg(long)]
     objective: Objective,
     /// Expansions per theorem at deployment (rollouts for `pass`; not needed for `ce`).
-    #[arg(long, allow_negative_numbers = true, value_parser = parse_budget, required_unless_present = "no_budget")]
+    #[arg(long, allow_negative_numbers = true, value_parser = parse_budget)]
     budget: Option<u64>,
-    #[arg(long, hide = true, exclusive = false, default_value_if("objective", "ce", "true"))]
-    no_budget: bool,
     /// Expansions that a miss consumes, at least 1.
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     kappa: f64,
     /// Probability that a miss is never recovered from, in [0, 1).
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     absorption: f64,
-    /// Weights below this become 0, so that a trainer can skip their examples.
+    /// Weights below this are raised to it, as `weights.min` in a training recipe does.
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     min_weight: f64,
     /// JSON lines `{"name": ..., "logp": [...]}`; standard input if not given.
@@ -57,7 +55,12 @@ struct Output {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let prior = Prior::new(arguments.kappa, arguments.absorption)?;
-    let surrogate = Surrogate::new(arguments.objective, arguments.budget.unwrap_or(0)).with_prior(prior)?;
+    let budget = match arguments.budget {
+        Some(budget) => budget,
+        None if arguments.objective == Objective::Ce => 0,
+        None => bail!("--objective {} needs a --budget", arguments.objective),
+    };
+    let surrogate = Surrogate::new(arguments.objective, budget).with_prior(prior)?;
     if !(0.0..=1.0).contains(&arguments.min_weight) {
         bail!("--min-weight must lie between 0 and 1, not {}", arguments.min_weight);
     }
@@ -139,9 +142,7 @@ fn weigh(line: &[u8], surrogate: &Surrogate, min_weight: f64) -> Result<Option<(
     })?;
     let mut weighed = surrogate.weigh(&input.logp)?;
     for weight in &mut weighed.weights {
-        if *weight < min_weight {
-            *weight = 0.0;
-        }
+        *weight = weight.max(min_weight);
     }
     let output =
         Output { name: input.name, log_success: weighed.log_success, weights: weighed.weights, infeasible: !weighed.feasible };

@@ -19,7 +19,8 @@ fn main() {
         let mut policy = Uniform { batch: usize::MAX, queue: Default::default() };
         // Too far to count down within the depth limit: every search spends its whole budget.
         let theorem = |i| Theorem { name: format!("t{i}"), statement: "1000".into(), ..Theorem::default() };
-        let jobs: Vec<Job> = (0..2000).map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None }).collect();
+        let jobs: Vec<Job> =
+            (0..2000).map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: false }).collect();
         let plan = Plan {
             strategy: strategy.into(),
             settings: SearchSettings::default(),
@@ -28,7 +29,6 @@ fn main() {
             time_limit: None,
             concurrency: 256,
             threads: 2,
-            trees: false,
         };
         let mut expansions = 0;
         let started = Instant::now();

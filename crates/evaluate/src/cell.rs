@@ -216,13 +216,3 @@ fn differences(old: &Manifest, new: &Manifest) -> String {
     compare("pool", old.pool.hash.clone(), new.pool.hash.clone());
     differences.join("; ")
 }
-
-/// Hash over names, in order: what makes two pools the same.
-pub fn pool_hash<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for name in names {
-        hasher.update(name.as_bytes());
-        hasher.update(b"\n");
-    }
-    hasher.finalize().to_hex()[..16].to_string()
-}

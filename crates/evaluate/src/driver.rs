@@ -23,6 +23,8 @@ pub struct Job {
     pub demonstrated: Option<usize>,
     /// Wall-clock time that is left for this theorem, where a cap over several strategies applies.
     pub time_left: Option<Duration>,
+    /// Keep the whole search tree.
+    pub tree: bool,
 }
 
 /// How every theorem is searched.
@@ -42,8 +44,6 @@ pub struct Plan {
     pub concurrency: usize,
     /// Threads that talk to the prover.
     pub threads: usize,
-    /// Keep whole search trees.
-    pub trees: bool,
 }
 
 /// A finished theorem.

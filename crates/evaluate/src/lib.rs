@@ -6,4 +6,6 @@
 pub mod cell;
 pub mod driver;
 pub mod log;
+pub mod pool;
 mod proof;
+pub mod run;

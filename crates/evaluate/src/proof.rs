@@ -76,7 +76,7 @@ impl Proof {
         };
         let root = NodeState { state: StateId(0), text: session.root().to_string(), made_by: 0, asked: 0 };
         let tree =
-            plan.trees.then(|| TreeRecord { theorem: theorem.name.clone(), root: root.text.clone(), expansions: Vec::new() });
+            job.tree.then(|| TreeRecord { theorem: theorem.name.clone(), root: root.text.clone(), expansions: Vec::new() });
         let limit = [plan.time_limit, job.time_left].into_iter().flatten().min();
         let proof = Proof {
             stream: Stream::new(plan.seed).named(&theorem.name),

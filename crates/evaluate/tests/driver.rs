@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamount_evaluate::cell::{Cell, CellError, pool_hash, read_log};
+use catamount_evaluate::cell::{Cell, CellError, read_log};
 use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
 use catamount_evaluate::log::{Manifest, Outcome, Pool, Record};
 use catamount_search::{Environment, STRATEGIES, SearchSettings};
@@ -15,7 +15,7 @@ use common::{Countdown, Uniform};
 
 fn jobs(count: usize) -> Vec<Job> {
     let theorem = |i: usize| Theorem { name: format!("countdown-{i}"), statement: (3 + i % 9).to_string(), ..Theorem::default() };
-    (0..count).map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None }).collect()
+    (0..count).map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: true }).collect()
 }
 
 fn plan(strategy: &str, seed: u64) -> Plan {
@@ -27,7 +27,6 @@ fn plan(strategy: &str, seed: u64) -> Plan {
         time_limit: None,
         concurrency: 16,
         threads: 2,
-        trees: false,
     }
 }
 
@@ -81,7 +80,7 @@ fn manifest(seed: u64) -> Manifest {
         seed,
         policy: "uniform".into(),
         environment: "countdown".into(),
-        pool: Pool { file: "-".into(), hash: pool_hash(["a"]), theorems: 60, steps: None },
+        pool: Pool { file: "-".into(), hash: catamount_evaluate::pool::hash(["a"]), theorems: 60, steps: None },
         version: "0".into(),
         commit: None,
         command: "test".into(),
@@ -101,7 +100,7 @@ fn run_cell(path: &Path, limit: usize, broken: Option<&str>) {
         written += 1;
         stop.store(written >= limit, Ordering::Relaxed);
     };
-    run(&Plan { trees: true, ..plan("bfs", 1) }, 4, broken, left, &mut done, &stop);
+    run(&plan("bfs", 1), 4, broken, left, &mut done, &stop);
     if written < limit {
         let order: Vec<String> = jobs(60).into_iter().map(|job| job.theorem.name).collect();
         cell.settle(&order).unwrap();

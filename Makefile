@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh Debian or Ubuntu machine with Rust: `make demo` and `make test`.
+# Both install what they need by package name and skip what is there.
+
+CARGO ?= cargo
+export CATAMOUNT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
+
+.PHONY: help build demo test lint bench test-integrations setup-demo setup-test
+
+help:
+	@echo 'make demo               the main job on the embedded prover: train, search, report (about ten minutes on two cores)'
+	@echo 'make test               formatting, lints and every test that needs no multi-gigabyte install'
+	@echo 'make test-integrations  tests against PyTorch, transformers, PEFT, Ray and llama.cpp'
+	@echo 'make bench              every benchmark, as ratios within one run'
+	@echo 'make lint               formatting and lints alone'
+
+build:
+	$(CARGO) build --release -p catamount
+
+setup-demo:
+	@scripts/install.sh metamath:metamath metamath-databases fc-list:fontconfig fonts-dejavu-core
+
+setup-test: setup-demo
+	@scripts/install.sh node:nodejs npm:npm chromium:chromium python3:python3 python3-venv
+
+demo: setup-demo build
+	scripts/demo.sh
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+
+test: setup-test lint
+	$(CARGO) test --release --workspace
+
+test-integrations: setup-test build
+	scripts/integrations.sh
+
+bench: setup-demo build
+	scripts/bench.sh

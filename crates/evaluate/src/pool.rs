@@ -1,0 +1,60 @@
+//! The theorems of an evaluation, in an order that depends on nothing but their names.
+
+use catamount_search::Stream;
+use catamount_traces::{Steps, Trace};
+
+use crate::driver::Job;
+use crate::log::Pool;
+
+/// Theorems to search, and what they are.
+#[derive(Clone, Debug)]
+pub struct Theorems {
+    /// One job each, in the pool's order.
+    pub jobs: Vec<Job>,
+    /// For the manifest.
+    pub pool: Pool,
+}
+
+impl Theorems {
+    /// The theorems whose demonstrated proof has so many steps, at most `limit` of them. They are ordered by a hash of their names, so that a
+    /// smaller limit takes a subset of a larger one and no seed changes the pool. `None` if there are none.
+    pub fn select(mut traces: Vec<Trace>, file: &str, steps: Option<Steps>, limit: Option<usize>) -> Option<Self> {
+        let wanted = steps.unwrap_or(Steps::ALL);
+        // A theorem that was never demonstrated has no length to filter by.
+        traces.retain(|trace| (steps.is_none() && trace.steps.is_empty()) || wanted.contains(trace.steps.len()));
+        let order = Stream::new(0).named("pool");
+        traces.sort_by_key(|trace| order.named(&trace.theorem.name).0);
+        traces.truncate(limit.unwrap_or(usize::MAX));
+        if traces.is_empty() {
+            return None;
+        }
+        let pool = Pool {
+            file: file.to_string(),
+            hash: hash(traces.iter().map(|trace| trace.theorem.name.as_str())),
+            theorems: traces.len(),
+            steps: steps.map(|steps| steps.to_string()),
+        };
+        let job = |trace: Trace| Job {
+            demonstrated: Some(trace.steps.len()).filter(|&steps| steps > 0),
+            theorem: trace.theorem,
+            time_left: None,
+            tree: false,
+        };
+        Some(Theorems { jobs: traces.into_iter().map(job).collect(), pool })
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.jobs.iter().map(|job| job.theorem.name.clone()).collect()
+    }
+}
+
+/// Hash over names, in order: what makes two pools the same.
+pub fn hash<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for name in names {
+        hasher.update(name.as_bytes());
+        hasher.update(b"\n");
+    }
+    hasher.finalize().to_hex()[..16].to_string()
+}
