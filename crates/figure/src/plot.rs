@@ -61,7 +61,7 @@ pub(crate) fn draw(canvas: &mut Canvas, figure: &Figure, frame: Frame, colours: 
     let widest = x.ticks.iter().map(|t| width(&t.1, size)).fold(0.0, f64::max);
     let turned = matches!(figure.x.scale, Scale::Categories(_)) && widest + 6.0 > slot;
     let foot = if turned { widest * 0.6 + 14.0 } else { size + 11.0 } + if figure.x.label.is_empty() { 0.0 } else { size + 8.0 };
-    let head = if figure.y.label.is_empty() { 6.0 } else { size + 12.0 };
+    let head = if figure.y.label.is_empty() { 6.0 } else { size + 16.0 };
     let plot = Plot {
         x,
         y,
@@ -167,7 +167,8 @@ fn shape(canvas: &mut Canvas, plot: &Plot, series: &Series) {
             let lines: Vec<Vec<(f64, f64)>> = runs(&series.points, |p| plot.at(p.x, p.y).is_some())
                 .into_iter()
                 .map(|run| {
-                    let points: Vec<_> = run.iter().filter_map(|p| plot.at(p.x, p.y)).collect();
+                    let points: Vec<_> =
+                        run.iter().filter_map(|p| plot.at(p.x, p.y)).map(|(x, y)| (x + series.dodge, y)).collect();
                     if series.kind == Kind::Step { stepped(&points) } else { points }
                 })
                 .collect();
@@ -182,6 +183,7 @@ fn points(canvas: &mut Canvas, plot: &Plot, series: &Series, colour: usize, (bar
     let bar_width = (slot * 0.78 / bars.max(1) as f64).min(56.0);
     for point in &series.points {
         let Some((mut x, y)) = plot.at(point.x, point.y) else { continue };
+        x += series.dodge;
         if series.kind == Kind::Bars {
             x += (bar as f64 - (bars as f64 - 1.0) / 2.0) * bar_width;
             let zero = (1.0 - plot.y.place(0.0).unwrap_or(0.0).clamp(0.0, 1.0)) * plot.height;
@@ -196,9 +198,9 @@ fn points(canvas: &mut Canvas, plot: &Plot, series: &Series, colour: usize, (bar
         {
             let (a, b) = (a.clamp(0.0, plot.height), b.clamp(0.0, plot.height));
             let whisker = |c: &mut Canvas| {
-                c.line((x, a), (x, b), 1.5);
-                c.line((x - 3.5, a), (x + 3.5, a), 1.5);
-                c.line((x - 3.5, b), (x + 3.5, b), 1.5);
+                c.line((x, a), (x, b), 1.3);
+                c.line((x - 3.5, a), (x + 3.5, a), 1.3);
+                c.line((x - 3.5, b), (x + 3.5, b), 1.3);
             };
             if series.kind == Kind::Bars { canvas.role("ink", whisker) } else { whisker(canvas) }
         }

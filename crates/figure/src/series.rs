@@ -36,6 +36,8 @@ pub struct Series {
     pub(crate) markers: bool,
     pub(crate) dashed: bool,
     pub(crate) colour: Option<usize>,
+    /// Pixels by which the drawing is moved sideways.
+    pub(crate) dodge: f64,
     /// Histograms: the right edge of the last bin.
     pub(crate) end: Option<f64>,
 }
@@ -44,7 +46,17 @@ impl Series {
     fn new(name: impl Into<String>, kind: Kind, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points = points.into_iter().map(|(x, y)| Point { x, y, interval: None, hollow: false }).collect();
         let markers = kind == Kind::Line;
-        Self { name: name.into(), kind, points, interval: Interval::None, markers, dashed: false, colour: None, end: None }
+        Self {
+            name: name.into(),
+            kind,
+            points,
+            interval: Interval::None,
+            markers,
+            dashed: false,
+            colour: None,
+            dodge: 0.0,
+            end: None,
+        }
     }
 
     /// A line through points, with markers. A point that is not finite breaks the line.
@@ -127,6 +139,13 @@ impl Series {
     /// Takes the `index`-th colour and marker of the palette instead of the next one.
     pub fn colour(mut self, index: usize) -> Self {
         self.colour = Some(index);
+        self
+    }
+
+    /// Moves a line's points sideways by some pixels, so that error bars at the same place stand beside each other; the data
+    /// stays where it is.
+    pub fn dodge(mut self, pixels: f64) -> Self {
+        self.dodge = if pixels.is_finite() { pixels } else { 0.0 };
         self
     }
 

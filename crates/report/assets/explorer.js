@@ -21,7 +21,7 @@
     while (body.rows.length > length) body.deleteRow(-1);
     while (body.rows.length < length) {
       const t = body.rows.length, row = body.insertRow();
-      row.innerHTML = `<th scope="row">${t + 1}</th><td><input type="range" min="${deepest}" max="0" step="0.05" aria-label="log10 of p at step ${t + 1}"></td><td class="n"></td><td><div class="weight"><i></i><b></b></div></td><td class="n"></td>`;
+      row.innerHTML = `<th scope="row"><span class="cf-s${t % colours}" aria-hidden="true">${t < colours ? '\u2501' : '\u2505'}</span> ${t + 1}</th><td><input type="range" min="${deepest}" max="0" step="0.05" aria-label="log10 of p at step ${t + 1}"></td><td class="n"></td><td><div class="weight"><i></i><b></b></div></td><td class="n"></td>`;
       const input = row.querySelector('input');
       input.addEventListener('input', () => { state.logs[t] = Number(input.value); draw(); });
     }
@@ -59,7 +59,8 @@
   }
 
   function curves(asked) {
-    const left = 44, right = 708, top = 26, bottom = 212, budgets = [];
+    const svg = at('w-curves'), width = Math.max(300, svg.clientWidth || 720);
+    const left = 40, right = width - 18, top = 26, bottom = 212, budgets = [];
     // MCTS costs the square of the budget: fewer points keep the sliders light.
     for (let e = 0; e <= 10; e += asked.objective === 'mcts' ? 1 : 0.25) budgets.push(Math.round(Math.pow(2, e)));
     const distinct = [...new Set(budgets)];
@@ -72,26 +73,18 @@
     }
     out += '<g class="cf-soft">';
     for (const n of [1, 4, 16, 64, 256, 1024]) out += `<text x="${x(n)}" y="${bottom + 18}" text-anchor="middle" font-size="12" fill="currentColor">${n}</text>`;
-    out += `<text x="${left - 32}" y="14" font-size="12" fill="currentColor">weight</text><text x="${(left + right) / 2}" y="${bottom + 36}" text-anchor="middle" font-size="12" fill="currentColor">budget N</text>`;
+    out += `<text x="0" y="14" font-size="12" fill="currentColor">weight</text><text x="${(left + right) / 2}" y="${bottom + 36}" text-anchor="middle" font-size="12" fill="currentColor">budget N</text>`;
     out += `<line x1="${x(asked.budget)}" x2="${x(asked.budget)}" y1="${top}" y2="${bottom}" stroke="currentColor" stroke-dasharray="2 3"/></g>`;
     asked.p.forEach((_, t) => {
       const points = distinct.map((n, i) => `${x(n).toFixed(1)},${y(found[i][t]).toFixed(1)}`).join(' ');
       out += `<g class="cf-s${t % colours}"><polyline points="${points}" fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round"${t >= colours ? ' stroke-dasharray="6 4"' : ''}><title>step ${t + 1}</title></polyline></g>`;
     });
-    out += legend(asked.p.length, left, right);
-    at('w-curves').innerHTML = out;
-  }
-
-  function legend(length, left, right) {
-    let out = '';
-    for (let t = 0; t < length; t++) {
-      const at = right - (length - t) * 46;
-      out += `<g class="cf-s${t % colours}"><line x1="${at}" x2="${at + 16}" y1="10" y2="10" stroke="currentColor" stroke-width="2.5"${t >= colours ? ' stroke-dasharray="5 3"' : ''}/></g><g class="cf-soft"><text x="${at + 20}" y="14" font-size="12" fill="currentColor">t=${t + 1}</text></g>`;
-    }
-    return out;
+    svg.setAttribute('viewBox', `0 0 ${width} 258`);
+    svg.innerHTML = out;
   }
 
   for (const id of ['w-objective', 'w-budget', 'w-length', 'w-kappa', 'w-q']) at(id).addEventListener('input', draw);
   at('w-shuffle').addEventListener('click', () => { state.logs = state.logs.map(() => -3 * Math.random() * Math.random()); draw(); });
+  addEventListener('resize', () => later(read()));
   draw();
 })();

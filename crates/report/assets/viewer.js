@@ -8,6 +8,7 @@
   const OPEN = 0, PROVED = 1, REJECTED = 2;
   const glyph = ['\u25e6', '\u2713', '\u00d7'], verdicts = ['open', 'proved', 'rejected'];
   const escape = (s) => s.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
+  const signed = (v, digits) => v.toFixed(digits).replace('-', '\u2212');
   let tree = null, now = 0, playing = 0;
 
   const theorem = () => data.theorems[Number(at('v-theorem').value)];
@@ -20,8 +21,9 @@
     cell.expansions.forEach(([parent, tactic, logP, verdict, state, score], i) => {
       const from = nodes[parent];
       const node = { id: i + 1, parent, tactic, logP, verdict, state, score, depth: from.depth + 1, children: [] };
-      // Matched as text: a tactic that differs only in spelling leaves the trace here.
-      node.on = from.on && text(tactic) === text(trace[from.depth] ?? -1) && verdict !== REJECTED;
+      // On the trace: the demonstrated tactic at a demonstrated state, or another that leads to the next demonstrated state.
+      const step = trace[from.depth], after = trace[from.depth + 1];
+      node.on = Boolean(from.on && step && verdict !== REJECTED && (tactic === step[0] || (after && state === after[1])));
       from.children.push(node.id);
       nodes.push(node);
     });
@@ -78,7 +80,7 @@
 
   function list() {
     at('v-log').innerHTML = tree.slice(1).map((n) =>
-      `<li data-id="${n.id}"><span>${n.id}</span><span class="v${n.verdict}" title="${verdicts[n.verdict]}">${glyph[n.verdict]}</span><span>${escape(text(n.tactic))}</span><span>${n.logP.toFixed(2)}</span></li>`).join('');
+      `<li data-id="${n.id}"><span>${n.id}</span><span class="v${n.verdict}" title="${verdicts[n.verdict]}">${glyph[n.verdict]}</span><span>${escape(text(n.tactic))}</span><span>${signed(n.logP, 2)}</span></li>`).join('');
   }
 
   // Everything that depends on the moment: what has been grown, what is current, what is known of it.
@@ -122,7 +124,7 @@
     if (n.id === 0) rows.push(['root', `<pre>${escape(text(c.root))}</pre>`]);
     else {
       rows.push(['tactic', `<pre>${escape(text(n.tactic))}</pre>`]);
-      rows.push(['verdict', `<span class="v${n.verdict}">${verdicts[n.verdict]}</span>, log p ${n.logP.toFixed(3)}${n.score === null ? '' : `, score ${n.score}`}, sampled at depth ${n.depth - 1}${n.on ? ', on the demonstrated trace' : ''}`]);
+      rows.push(['verdict', `<span class="v${n.verdict}">${verdicts[n.verdict]}</span>, log p ${signed(n.logP, 3)}${n.score === null ? '' : `, score ${signed(n.score, 3)}`}, sampled at depth ${n.depth - 1}${n.on ? ', on the demonstrated trace' : ''}`]);
       if (text(n.state)) rows.push([n.verdict === REJECTED ? 'error' : 'state', `<pre>${escape(text(n.state))}</pre>`]);
     }
     if (proof) {
@@ -131,7 +133,7 @@
       rows.push(['proof found', `<pre>${escape(path.join('\n'))}</pre>`]);
     }
     const trace = theorem().trace;
-    if (trace.length) rows.push(['demonstrated', `<pre>${escape(trace.map(text).join('\n'))}</pre>`]);
+    if (trace.length) rows.push(['demonstrated', `<pre>${escape(trace.map(([tactic]) => text(tactic)).join('\n'))}</pre>`]);
     at('v-detail').innerHTML = rows.map(([k, v]) => `<dt>${k}</dt><dd>${v}</dd>`).join('');
   }
 
@@ -150,7 +152,10 @@
     at('v-cell').innerHTML = theorem().cells.map((c, i) => `<option value="${i}">${escape(c.label)}${c.outcome === 'proved' ? ' \u2713' : ''}</option>`).join('');
     const bare = (s) => (s || '').replace(' \u2713', '');
     const same = [...at('v-cell').options].find((o) => bare(o.textContent) === bare(kept));
+    // A reader who has chosen nothing yet sees a search that ends in a proof.
+    const first = theorem().cells.findIndex((c) => c.outcome === 'proved' && c.expansions.length > 8);
     if (same) same.selected = true;
+    else if (first >= 0) at('v-cell').selectedIndex = first;
     open();
   }
 

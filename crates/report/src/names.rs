@@ -13,19 +13,28 @@ pub(crate) struct Objective {
     pub(crate) base: String,
     pub(crate) kappa: Option<f64>,
     pub(crate) absorption: Option<f64>,
+    /// Its prior was measured on search trees rather than set by hand.
+    pub(crate) measured: bool,
+    /// The budget it was trained for, where the name says so.
+    pub(crate) trained: Option<u64>,
 }
 
 impl Objective {
     pub(crate) fn parse(full: &str) -> Self {
-        let untrained = full.split('@').next().unwrap_or(full);
+        let (untrained, trained) = match full.rsplit_once('@').and_then(|(name, n)| Some((name, n.parse().ok()?))) {
+            Some((name, n)) => (name, Some(n)),
+            None => (full, None),
+        };
         let mut parts = untrained.split('+');
-        let mut objective =
-            Self { full: full.to_owned(), base: parts.next().unwrap_or(full).to_owned(), kappa: None, absorption: None };
+        let base = parts.next().unwrap_or(full).to_owned();
+        let mut objective = Self { full: full.to_owned(), base, kappa: None, absorption: None, measured: false, trained };
         for part in parts {
             if let Some(kappa) = part.strip_prefix("kappa").and_then(|v| v.parse().ok()) {
                 objective.kappa = Some(kappa);
             } else if let Some(q) = part.strip_prefix('q').and_then(|v| v.parse().ok()) {
                 objective.absorption = Some(q);
+            } else if part == "measured" {
+                objective.measured = true;
             } else {
                 // Some other variant: a name of its own, so that it is never mistaken for the plain objective.
                 objective.base = untrained.to_owned();
@@ -35,7 +44,7 @@ impl Objective {
     }
 
     pub(crate) fn has_prior(&self) -> bool {
-        self.kappa.is_some() || self.absorption.is_some()
+        self.measured || self.kappa.is_some() || self.absorption.is_some()
     }
 
     /// A member of the search-aware family without a prior.
@@ -53,11 +62,12 @@ impl Objective {
     pub(crate) fn prior_label(&self) -> String {
         let kappa = self.kappa.map(|k| format!("\u{3ba} = {k}"));
         let q = self.absorption.map(|q| format!("q = {q}"));
-        kappa.into_iter().chain(q).collect::<Vec<_>>().join(", ")
+        let measured = self.measured.then(|| "measured prior".to_owned());
+        measured.into_iter().chain(kappa).chain(q).collect::<Vec<_>>().join(", ")
     }
 
     pub(crate) fn label(&self) -> String {
-        let trained = self.full.split_once('@').map(|(_, n)| format!(" @{n}")).unwrap_or_default();
+        let trained = self.trained.map(|n| format!(" @{n}")).unwrap_or_default();
         let base = match self.base.as_str() {
             "ce" => "CE".to_owned(),
             "ua" => "UA".to_owned(),
@@ -126,6 +136,8 @@ mod tests {
         assert_eq!(prior.label(), "CAT (BFS), \u{3ba} = 5, q = 0.02");
         assert!(prior.matches("dfs") && !prior.is_search_aware());
         assert_eq!(Objective::parse("pass@256").label(), "CAT (Pass@N) @256");
+        let measured = Objective::parse("bfs+measured");
+        assert!(measured.has_prior() && measured.matches("bfs") && measured.label() == "CAT (BFS), measured prior");
         let odd = Objective::parse("bfs+mine");
         assert!(!odd.is_search_aware() && !odd.matches("bfs") && odd.label() == "bfs+mine");
         assert!(Objective::parse("ce").rank() < Objective::parse("ua").rank());

@@ -18,7 +18,7 @@ pub struct Report {
     pub markdown: PathBuf,
     /// Every other file: tables as Markdown, LaTeX and CSV; figures as SVG, PNG and CSV.
     pub files: Vec<PathBuf>,
-    /// The tables themselves, for printing: the matrix of the largest budget is `matrix-N`.
+    /// The tables themselves, for printing: the first is the matrix of the largest budget.
     pub tables: Vec<Table>,
     /// Cells that are not there, by name.
     pub missing: Vec<String>,

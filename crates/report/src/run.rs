@@ -132,7 +132,10 @@ impl Run {
         let folder = dir.join("training");
         if folder.is_dir() {
             for path in listing(&folder, ".metrics.jsonl")? {
-                run.training.push(Training::read(&path, &mut run.notes)?);
+                match Training::read(&path, &mut run.notes) {
+                    Ok(training) => run.training.push(training),
+                    Err(e) => run.notes.push(format!("left out: {e}")),
+                }
             }
         }
         run.training.sort_by_key(|t| Objective::parse(&t.objective).rank());
@@ -221,12 +224,15 @@ impl Run {
         // Holes in the tables, where the plan does not say what was meant to be there.
         if planned.is_empty() {
             for budget in self.budgets() {
-                for strategy in self.strategies() {
-                    for objective in self.objectives() {
-                        let somewhere = self.groups.iter().any(|g| g.budget == budget && g.objective == objective);
-                        if somewhere && self.group(&objective.full, &strategy, budget).is_none() {
-                            missing.push(format!("{} under {strategy} at N = {budget}: not in this folder", objective.full));
-                        }
+                for objective in self.objectives() {
+                    let (there, holes): (Vec<String>, Vec<String>) =
+                        self.strategies().into_iter().partition(|s| self.group(&objective.full, s, budget).is_some());
+                    if !there.is_empty() && !holes.is_empty() {
+                        missing.push(format!(
+                            "{} at N = {budget}: not in this folder under {}",
+                            objective.full,
+                            holes.join(", ")
+                        ));
                     }
                 }
             }
@@ -279,6 +285,23 @@ impl Run {
 
     pub(crate) fn group(&self, objective: &str, strategy: &str, budget: u64) -> Option<&Group> {
         self.groups.iter().find(|g| g.objective.full == objective && g.strategy == strategy && g.budget == budget)
+    }
+
+    /// The best fit among groups under a strategy at a budget: trained for that very budget, else for none in particular.
+    fn pick(&self, strategy: &str, budget: u64, test: impl Fn(&Objective) -> bool) -> Option<&Group> {
+        let fits = self.groups.iter().filter(|g| g.strategy == strategy && g.budget == budget && test(&g.objective));
+        fits.min_by_key(|g| (g.objective.trained != Some(budget), g.objective.trained.is_some()))
+    }
+
+    /// The search-aware objective that models the deployed strategy: its own before the one that shares its recurrence.
+    pub(crate) fn matched(&self, strategy: &str, budget: u64) -> Option<&Group> {
+        self.pick(strategy, budget, |o| o.is_search_aware() && o.base == strategy)
+            .or_else(|| self.pick(strategy, budget, |o| o.is_search_aware() && o.matches(strategy)))
+    }
+
+    /// The same objective without its prior.
+    pub(crate) fn without_prior(&self, group: &Group) -> Option<&Group> {
+        self.pick(&group.strategy, group.budget, |o| !o.has_prior() && o.base == group.objective.base)
     }
 
     /// The control under the same strategy and budget.

@@ -173,7 +173,7 @@ fn latex(text: &str) -> String {
 }
 
 fn math(mark: &str) -> String {
-    mark.replace('\u{2020}', "\\dagger ").replace('*', "*")
+    mark.replace('\u{2020}', "\\dagger ")
 }
 
 #[cfg(test)]

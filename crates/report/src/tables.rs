@@ -12,11 +12,11 @@ use crate::compare::p_text;
 use crate::run::Run;
 use crate::table::{Entry, Table};
 
-/// Every table that the run has cells for.
+/// Every table that the run has cells for; the matrix of the largest budget comes first.
 pub(crate) fn all(run: &Run) -> Vec<Table> {
-    let mut tables: Vec<Table> = run.budgets().into_iter().flat_map(|budget| matrix::tables(run, budget)).collect();
+    let mut tables: Vec<Table> = run.budgets().into_iter().rev().flat_map(|budget| matrix::tables(run, budget)).collect();
     tables.extend(sweep::table(run));
-    tables.extend(run.budgets().into_iter().filter_map(|budget| matching::table(run, budget)));
+    tables.extend(run.budgets().into_iter().rev().filter_map(|budget| matching::table(run, budget)));
     tables.extend(prior::table(run));
     tables.extend(offtrace::table(run));
     tables

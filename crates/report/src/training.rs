@@ -11,16 +11,29 @@ use crate::run::ReportError;
 pub(crate) struct Measurement {
     pub(crate) step: f64,
     pub(crate) loss: Option<f64>,
-    /// Evenly spaced quantiles of p, the smallest first.
+    /// Mean over tactics of -log p, whatever the objective.
+    pub(crate) ce: Option<f64>,
+    /// Quantiles of p at the levels of [`levels`], the smallest first.
     pub(crate) p: Vec<f64>,
-    /// Evenly spaced quantiles of the weights.
+    /// Quantiles of the weights.
     pub(crate) w: Vec<f64>,
+}
+
+/// The share of values at or below each of `count` quantiles: five are those that training writes (5, 25, 50, 75 and 95 %), any
+/// other number is evenly spaced from the smallest value to the largest.
+pub(crate) fn levels(count: usize) -> Vec<f64> {
+    match count {
+        5 => vec![0.05, 0.25, 0.5, 0.75, 0.95],
+        _ => (0..count).map(|i| i as f64 / (count.max(2) - 1) as f64).collect(),
+    }
 }
 
 /// The measurements of one branch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Training {
     pub(crate) objective: String,
+    /// The file's name without its endings.
+    pub(crate) name: String,
     pub(crate) measurements: Vec<Measurement>,
 }
 
@@ -29,7 +42,8 @@ impl Training {
     pub(crate) fn read(path: &Path, notes: &mut Vec<String>) -> Result<Self, ReportError> {
         let bytes = std::fs::read(path).map_err(|source| ReportError::Read { path: path.into(), source })?;
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut objective = name.strip_suffix(".metrics.jsonl").unwrap_or(&name).to_owned();
+        let name = name.strip_suffix(".metrics.jsonl").unwrap_or(&name).to_owned();
+        let mut objective = name.clone();
         let lines: Vec<(usize, &[u8])> =
             bytes.split(|b| *b == b'\n').enumerate().filter(|(_, l)| !l.trim_ascii().is_empty()).collect();
         let mut measurements = Vec::new();
@@ -55,12 +69,13 @@ impl Training {
             measurements.push(Measurement {
                 step,
                 loss: value.get("loss").and_then(Value::as_f64),
+                ce: value.get("ce").and_then(Value::as_f64),
                 p: numbers("p_quantiles"),
                 w: numbers("w_quantiles"),
             });
         }
         measurements.sort_by(|a, b| a.step.total_cmp(&b.step));
-        Ok(Self { objective, measurements })
+        Ok(Self { objective, name, measurements })
     }
 
     /// First and last measurement that has a distribution.

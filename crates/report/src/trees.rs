@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use catamount_evaluate::log::TreeRecord;
+use catamount_traces::Step;
 use serde::{Deserialize, Serialize};
 
 use crate::names::strategy_label;
@@ -35,8 +36,8 @@ pub(crate) struct Sample {
 #[derive(Serialize)]
 pub(crate) struct SampledTheorem {
     pub(crate) name: String,
-    /// Demonstrated tactics, as numbers of strings.
-    pub(crate) trace: Vec<usize>,
+    /// Demonstrated tactics and the states before them, as numbers of strings.
+    pub(crate) trace: Vec<(usize, usize)>,
     pub(crate) cells: Vec<SampledTree>,
 }
 
@@ -114,7 +115,8 @@ pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
                 cells.push(sampled(group, tree, &mut strings));
             }
         }
-        let trace: Vec<usize> = traces.get(name).into_iter().flatten().map(|t| strings.number(t)).collect();
+        let steps = traces.get(name).into_iter().flatten();
+        let trace: Vec<_> = steps.map(|s| (strings.number(&s.tactic), strings.number(&s.state))).collect();
         used += strings.bytes - before.0 + cells.iter().map(|c| 120 + 36 * c.expansions.len()).sum::<usize>();
         if used > BYTES && !sample.theorems.is_empty() {
             let dropped = strings.list.split_off(before.1);
@@ -206,8 +208,8 @@ fn sampled(group: &Group, tree: &TreeRecord, strings: &mut Strings) -> SampledTr
     }
 }
 
-/// Demonstrated tactics of the chosen theorems, from the pool's file where it can still be read.
-fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<String>> {
+/// Demonstrated steps of the chosen theorems, from the pool's file where it can still be read.
+fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<Step>> {
     let Some(manifest) = run.cells().find_map(|(_, _, c)| c.manifest.as_ref()) else { return HashMap::new() };
     let given = PathBuf::from(&manifest.pool.file);
     let file = given.file_name().map(PathBuf::from).unwrap_or_default();
@@ -219,7 +221,7 @@ fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<String>> {
         .traces
         .into_iter()
         .filter(|t| !t.steps.is_empty() && chosen.contains(&t.theorem.name))
-        .map(|t| (t.theorem.name, t.steps.into_iter().map(|s| s.tactic).collect()))
+        .map(|t| (t.theorem.name, t.steps))
         .collect()
 }
 

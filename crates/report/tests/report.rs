@@ -25,7 +25,7 @@ fn every_table_and_figure_is_there() {
             assert!(made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50, "{}", path.display());
         }
     }
-    for figure in ["rates-256", "gain", "success", "depths", "loss", "distribution-p", "distribution-weights"] {
+    for figure in ["rates-256", "gain", "success-256", "success-16", "depths", "loss", "distribution-p", "distribution-weights"] {
         for ending in ["svg", "png", "csv"] {
             let path = out.join("figures").join(format!("{figure}.{ending}"));
             assert!(made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50, "{}", path.display());
@@ -98,11 +98,12 @@ fn what_is_missing_or_odd_is_named() {
     fs::write(cells.join("bare.jsonl"), "").unwrap();
     fs::write(cells.join("ce-bfs-16-7.times.jsonl"), "whatever a cell keeps besides\n").unwrap();
     fs::write(cells.join("broken.jsonl"), "{\n{}\n").unwrap();
+    fs::write(dir.path().join("training/odd.metrics.jsonl"), "nonsense\n{\"step\": 1}\n").unwrap();
     fs::write(cells.join("ce-bfs-16-7.trees.jsonl"), "{\"theorem\":\n").unwrap();
 
     let made = report(dir.path()).unwrap();
     let (missing, notes) = (made.missing.join("\n"), made.notes.join("\n"));
-    assert!(missing.contains("bfs under pass at N = 16: not in this folder"), "{missing}");
+    assert!(missing.contains("bfs at N = 16: not in this folder under pass"), "{missing}");
     for part in [
         "ua under bfs at N = 16, seed 7: 29 of 40 theorems completed (1 errors, 10 never run)",
         "ua under bfs at N = 16, seed 7: 1 theorems cut off by a wall-clock cap",
@@ -110,6 +111,7 @@ fn what_is_missing_or_odd_is_named() {
         "zz-copy.jsonl says it is ce under bfs at N = 16, seed 7",
         "bare.jsonl has no manifest",
         "broken.jsonl:1: not a cell record",
+        "odd.metrics.jsonl: line 1 is not JSON",
         "ce-bfs-16-7.trees.jsonl: not a tree record on line(s) 1",
     ] {
         assert!(notes.contains(part), "{part}\n{notes}");
@@ -121,7 +123,7 @@ fn what_is_missing_or_odd_is_named() {
         matrix.to_markdown().contains("\u{2014}")
             && matrix.caption.contains("\u{2020}: rate over the theorems completed (ua under bfs: 29 of 40)")
     );
-    assert!(page.contains("bfs under pass at N = 16: not in this folder") && page.contains("zz-copy.jsonl"));
+    assert!(page.contains("bfs at N = 16: not in this folder under pass") && page.contains("zz-copy.jsonl"));
 
     // With a plan, what was promised counts, not what a table would have room for.
     let promised = serde_json::json!({"cells": [{"objective": "rdfs", "strategy": "rdfs", "budget": 64, "seed": 7}]});

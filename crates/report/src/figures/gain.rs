@@ -30,12 +30,13 @@ pub(super) fn figure(run: &Run) -> Option<Drawn> {
             for (_, c) in &gains {
                 (low, high) = (low.min(c.ci_low), high.max(c.ci_high));
             }
-            // Shifted a little, so that error bars at one budget stand beside each other.
-            let shift = 1.0 + 0.05 * place as f64;
+            // Error bars at one budget stand beside each other.
+            let dodge = 6.0 * (place as f64 - (objectives.len() as f64 - 2.0) / 2.0);
             series.push(
-                Series::line(objective.label(), gains.iter().map(|(b, c)| (*b as f64 * shift, c.gain_pp)))
+                Series::line(objective.label(), gains.iter().map(|(b, c)| (*b as f64, c.gain_pp)))
                     .bars(gains.iter().map(|(_, c)| (c.ci_low, c.ci_high)))
                     .hollow(gains.iter().map(|(_, c)| c.p >= 0.05))
+                    .dodge(dodge)
                     .colour(*colour),
             );
         }

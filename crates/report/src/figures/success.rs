@@ -1,4 +1,4 @@
-//! Success against expansions: every smaller budget from one run at the largest.
+//! Success against expansions: every smaller budget from one run.
 
 use catamount_evaluate::log::Outcome;
 use catamount_figure::{Axis, Chart, Figure, Grid, Series};
@@ -7,7 +7,7 @@ use super::Drawn;
 use crate::names::{colours, strategy_label};
 use crate::run::{Group, Run};
 
-pub(super) fn figure(run: &Run) -> Option<Drawn> {
+pub(super) fn figure(run: &Run, budget: u64) -> Drawn {
     let objectives = run.objectives();
     let palette = colours(&objectives);
     let mut panels = Vec::new();
@@ -15,20 +15,20 @@ pub(super) fn figure(run: &Run) -> Option<Drawn> {
     for strategy in run.strategies() {
         let mut series = Vec::new();
         for (objective, colour) in objectives.iter().zip(&palette) {
-            let largest =
-                run.groups.iter().filter(|g| g.objective == *objective && g.strategy == strategy).max_by_key(|g| g.budget);
-            if let Some(group) = largest {
+            if let Some(group) = run.group(&objective.full, &strategy, budget) {
                 let points = curve(group);
                 top = points.iter().map(|p| p.1).fold(top, f64::max);
                 let line = Series::step(objective.label(), points).colour(*colour);
                 series.push(if objective.has_prior() { line.dashed() } else { line });
             }
         }
-        panels.push((strategy, series));
+        if !series.is_empty() {
+            panels.push((strategy, series));
+        }
     }
-    let largest = run.budgets().last().copied()? as f64;
+    let largest = budget as f64;
     let ticks: Vec<f64> = std::iter::successors(Some(1.0), |t| Some(t * 4.0)).take_while(|t| *t <= largest).collect();
-    let mut grid = Grid::new("Success against expansions", 3).panel_size(300.0, 240.0);
+    let mut grid = Grid::new(format!("Success against expansions, N = {budget}"), 3).panel_size(300.0, 240.0);
     for (strategy, series) in panels {
         grid = grid.panel(
             Figure::new(strategy_label(&strategy))
@@ -37,11 +37,11 @@ pub(super) fn figure(run: &Run) -> Option<Drawn> {
                 .extend(series),
         );
     }
-    Some(Drawn {
-        name: "success".into(),
+    Drawn {
+        name: format!("success-{budget}"),
         chart: Box::new(grid) as Box<dyn Chart>,
-        caption: "Each curve comes from one run at the largest budget of its cell: a theorem counts from the expansion that found its proof. A strategy that plans by its budget would do somewhat better at a smaller one than its curve shows.".into(),
-    })
+        caption: "Every smaller budget from one run at this one: a theorem counts from the expansion that found its proof. A strategy that plans by its budget would do somewhat better at a smaller one than its curve shows.".into(),
+    }
 }
 
 /// Share of completed theorems proved within each number of expansions, in percent.

@@ -5,7 +5,7 @@ use catamount_figure::{Axis, Chart, Figure, Grid, Series};
 use super::Drawn;
 use crate::names::{Objective, colours};
 use crate::run::Run;
-use crate::training::Measurement;
+use crate::training::{Measurement, Training, levels};
 
 /// Smallest p with a place in the picture; smaller ones stand at this value.
 const SMALLEST: f64 = 1e-6;
@@ -18,19 +18,36 @@ pub(super) fn figures(run: &Run) -> Vec<Drawn> {
     drawn
 }
 
+/// A branch's name in legends: its objective, and its file where two branches share one.
+fn label(run: &Run, training: &Training) -> String {
+    let objective = Objective::parse(&training.objective).label();
+    let shared = run.training.iter().filter(|t| t.objective == training.objective).count() > 1;
+    if shared { format!("{objective}: {}", training.name) } else { objective }
+}
+
 fn loss(run: &Run) -> Option<Drawn> {
     let objectives: Vec<Objective> = run.training.iter().map(|t| Objective::parse(&t.objective)).collect();
-    let mut figure = Figure::new("Training loss").x(Axis::linear("optimizer step")).y(Axis::linear("loss")).sized(760.0, 400.0);
-    let mut any = false;
-    for ((training, objective), colour) in run.training.iter().zip(&objectives).zip(colours(&objectives)) {
-        let points: Vec<_> = training.measurements.iter().filter_map(|m| Some((m.step, m.loss?))).collect();
-        any |= !points.is_empty();
-        figure = figure.add(Series::line(objective.label(), points).plain().colour(colour));
+    let palette = colours(&objectives);
+    let panel = |title: &str, of: fn(&Measurement) -> Option<f64>| {
+        let series = run.training.iter().zip(&palette).filter_map(|(training, colour)| {
+            let points: Vec<_> = training.measurements.iter().filter_map(|m| Some((m.step, of(m)?))).collect();
+            (!points.is_empty()).then(|| Series::line(label(run, training), points).plain().colour(*colour))
+        });
+        let series: Vec<Series> = series.collect();
+        (!series.is_empty()).then(|| Figure::new(title).x(Axis::linear("optimizer step")).y(Axis::linear("mean")).extend(series))
+    };
+    let panels: Vec<Figure> = [panel("Weighted loss", |m| m.loss), panel("Cross-entropy of a tactic, unweighted", |m| m.ce)]
+        .into_iter()
+        .flatten()
+        .collect();
+    if panels.is_empty() {
+        return None;
     }
-    any.then(|| Drawn {
+    let grid = panels.into_iter().fold(Grid::new("Training", 2).panel_size(450.0, 280.0), Grid::panel);
+    Some(Drawn {
         name: "loss".into(),
-        chart: Box::new(figure) as Box<dyn Chart>,
-        caption: "As logged by each branch. Losses of different objectives are different quantities; only their course can be compared.".into(),
+        chart: Box::new(grid) as Box<dyn Chart>,
+        caption: "As logged by each branch. Weighted losses of different objectives are different quantities; only their course can be compared.".into(),
     })
 }
 
@@ -46,16 +63,16 @@ fn distribution(run: &Run, what: &'static str, of: fn(&Measurement) -> &Vec<f64>
         any = true;
         let cumulative = |m: &Measurement| -> Vec<(f64, f64)> {
             let values = of(m);
-            let levels = (values.len() - 1) as f64;
-            values.iter().enumerate().map(|(i, v)| (if of_p { v.max(SMALLEST) } else { *v }, 100.0 * i as f64 / levels)).collect()
+            let place = |v: &f64| if of_p { v.max(SMALLEST) } else { *v };
+            values.iter().zip(levels(values.len())).map(|(v, level)| (place(v), 100.0 * level)).collect()
         };
         let x = if of_p { Axis::log("p of the demonstrated tactic").to(1.0) } else { Axis::linear("weight").from(0.0) };
-        let mut panel = Figure::new(Objective::parse(&training.objective).label())
+        let mut panel = Figure::new(label(run, training))
             .x(x)
             .y(Axis::linear("steps at or below").suffix("%").from(0.0).to(100.0))
-            .add(Series::line("before", cumulative(first)).plain().dashed().colour(5));
+            .add(Series::line("before", cumulative(first)).dashed().colour(5));
         if last.step > first.step {
-            panel = panel.add(Series::line("after", cumulative(last)).plain().colour(0));
+            panel = panel.add(Series::line("after", cumulative(last)).colour(0));
         }
         grid = grid.panel(panel);
     }
@@ -63,7 +80,7 @@ fn distribution(run: &Run, what: &'static str, of: fn(&Measurement) -> &Vec<f64>
         name: format!("distribution-{what}"),
         chart: Box::new(grid) as Box<dyn Chart>,
         caption: format!(
-            "Cumulative share of demonstrated steps, from the first and the last measurement of each branch{}.",
+            "Cumulative share of demonstrated steps at the quantiles that were logged, from the first and the last measurement of each branch{}.",
             if of_p { "; values below one in a million stand at it" } else { "" }
         ),
     })

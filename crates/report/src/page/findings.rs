@@ -50,11 +50,11 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let largest = compared.iter().max_by(|a, b| a.1.gain_pp.total_cmp(&b.1.gain_pp));
     if let Some((group, c)) = largest {
         out.push(format!(
-            "The largest gain is {:+.1} points [{:.1}, {:.1}], p = {} (b/c = {}/{}, n = {}): {} under {} at N = {}.",
+            "The largest gain is {:+.1} points [{:.1}, {:.1}], p {} (b/c = {}/{}, n = {}): {} under {} at N = {}.",
             c.gain_pp,
             c.ci_low,
             c.ci_high,
-            p_text(c.p),
+            if c.p < 0.0005 { "< 0.001".to_owned() } else { format!("= {}", p_text(c.p)) },
             c.b,
             c.c,
             c.n,
@@ -64,12 +64,15 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
         ));
     }
     if !run.missing.is_empty() {
-        out.push(format!("{} cell(s) are missing; they are named below.", run.missing.len()));
+        out.push(format!("Cells are missing from this folder ({} notes); they are named below.", run.missing.len()));
     }
     out
 }
 
 pub(crate) fn html(run: &Run) -> String {
-    let items: String = sentences(run).iter().map(|s| format!("<li>{}</li>\n", escape(s))).collect();
+    let items: String = sentences(run)
+        .iter()
+        .map(|s| format!("<li>{}</li>\n", escape(s).replace(" = ", "\u{a0}=\u{a0}").replace(" %", "\u{202f}%")))
+        .collect();
     format!("<ul class=\"findings\">\n{items}</ul>\n")
 }

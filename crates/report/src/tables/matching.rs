@@ -13,13 +13,7 @@ pub(super) fn table(run: &Run, budget: u64) -> Option<Table> {
     let family: Vec<Objective> = run.objectives().into_iter().filter(Objective::is_search_aware).collect();
     let mut compared = Vec::new();
     for strategy in run.strategies() {
-        let of = |o: &&Objective| run.group(&o.full, &strategy, budget).is_some();
-        let matched = family
-            .iter()
-            .filter(of)
-            .find(|o| o.base == strategy)
-            .or_else(|| family.iter().filter(of).find(|o| o.matches(&strategy)));
-        let Some(matched) = matched.and_then(|o| run.group(&o.full, &strategy, budget)) else { continue };
+        let Some(matched) = run.matched(&strategy, budget) else { continue };
         for other in family.iter().filter(|o| !o.matches(&strategy)) {
             if let Some(other) = run.group(&other.full, &strategy, budget)
                 && let Some(c) = matched.against(other)

@@ -15,14 +15,13 @@ pub(super) fn table(run: &Run) -> Option<Table> {
         return None;
     }
     groups.sort_by_key(|g| (g.budget, strategy_rank(&g.strategy), g.objective.rank()));
-    let plain = |g: &crate::run::Group| run.group(&g.objective.base, &g.strategy, g.budget);
-    let compared: Vec<_> = groups.iter().map(|g| plain(g).and_then(|base| g.against(base))).collect();
+    let compared: Vec<_> = groups.iter().map(|g| run.without_prior(g).and_then(|base| g.against(base))).collect();
     let corrected = holm(&compared.iter().map(|c| c.map_or(f64::NAN, |c| c.p)).collect::<Vec<_>>());
     let mut csv = format!("strategy,objective,budget,ce_rate,plain_rate,prior_rate,{PAIRED_CSV}\n");
     let mut rows = Vec::new();
     for ((group, c), holm) in groups.iter().zip(&compared).zip(&corrected) {
         let rate = |g: Option<&crate::run::Group>| g.map(|g| g.rate().rate);
-        let rates = [rate(run.group(CONTROL, &group.strategy, group.budget)), rate(plain(group)), rate(Some(group))];
+        let rates = [rate(run.group(CONTROL, &group.strategy, group.budget)), rate(run.without_prior(group)), rate(Some(group))];
         let mut shown: Vec<Entry> = rates.iter().map(|r| r.map_or("\u{2014}".into(), percent).into()).collect();
         embolden(&mut rates.iter().copied().zip(shown.iter_mut()).collect::<Vec<_>>());
         let mut row: Vec<Entry> = vec![

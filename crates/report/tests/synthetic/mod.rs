@@ -33,6 +33,9 @@ impl Default for Plan {
     }
 }
 
+/// The levels at which training writes quantiles.
+const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
+
 const TACTICS: [&str; 10] = [
     "intro h",
     "simp at h",
@@ -57,10 +60,12 @@ fn steps(theorem: &str, objective: &str) -> Vec<f64> {
     let length = 2 + random.below(4);
     let lift = match objective.split('+').next() {
         Some("ce") => 1.0,
-        Some("ua") => 0.62,
-        _ => 0.7,
+        Some("ua") => 0.8,
+        _ => 0.86,
     };
-    (0..length).map(|_| (-(random.uniform() * 7.0) * lift).exp()).collect()
+    // Half of the theorems have a step that no budget here will find.
+    let hopeless = (random.uniform() < 0.55).then(|| random.below(length));
+    (0..length).map(|t| if hopeless == Some(t) { 1e-5 } else { (-(random.uniform() * 6.0) * lift).exp() }).collect()
 }
 
 pub fn theorem(i: usize) -> String {
@@ -222,17 +227,19 @@ fn write_rest(dir: &Path, plan: &Plan) {
         let lines: String = (0..=20)
             .map(|k| {
                 let t = f64::from(k) / 20.0;
-                let p: Vec<f64> = (0..=10).map(|i| (f64::from(i) / 10.0).powf(4.0 - 2.0 * t).max(1e-7)).collect();
-                let w: Vec<f64> = (0..=10).map(|i| if objective == "ce" { 1.0 } else { (f64::from(i) / 10.0).powf(1.0 + t) }).collect();
-                json!({"step": k * 50, "loss": 2.0 * (-t).exp() + 0.1, "objective": objective, "p_quantiles": p, "w_quantiles": w}).to_string() + "\n"
+                let p: Vec<f64> = QUANTILES.iter().map(|i| i.powf(4.0 - 2.0 * t).max(1e-7)).collect();
+                let w: Vec<f64> = QUANTILES.iter().map(|i| if objective == "ce" { 1.0 } else { i.powf(1.0 + t) }).collect();
+                json!({"step": k * 50, "loss": 2.0 * (-t).exp() + 0.1, "ce": 2.1 * (-0.9 * t).exp(), "objective": objective, "p_quantiles": p, "w_quantiles": w}).to_string() + "\n"
             })
             .collect();
         fs::write(dir.join("training").join(format!("{objective}.metrics.jsonl")), lines).unwrap();
     }
     let pool: String = (0..plan.theorems)
         .map(|i| {
-            let steps: Vec<_> =
-                demonstrated(&theorem(i)).into_iter().map(|t| json!({"state": "\u{22a2} goal", "tactic": t})).collect();
+            let steps: Vec<_> = demonstrated(&theorem(i))
+                .into_iter()
+                .map(|t| json!({"state": format!("\u{22a2} goal before {t}"), "tactic": t}))
+                .collect();
             json!({"name": theorem(i), "statement": "n < 2 ^ n", "steps": steps}).to_string() + "\n"
         })
         .collect();
