@@ -107,7 +107,11 @@ pub(crate) fn explore(
         let mut known: HashMap<Key, usize> = HashMap::new();
         for configuration in layer {
             for asked in ask(configuration) {
-                tell(&asked, tree, &record, &mut next, &mut known, &mut proved);
+                proved.add(&closing(&asked, tree));
+                // What comes after the last expansion does not matter, and is most of the work.
+                if spent + 1 < budget {
+                    tell(&asked, tree, &record, &mut next, &mut known);
+                }
             }
             if next.len() > CONFIGURATIONS {
                 return Err(ExploreError::TooMany { strategy: strategy.into(), limit: CONFIGURATIONS, spent });
@@ -155,27 +159,40 @@ fn ask(configuration: Configuration) -> Vec<Configuration> {
     out
 }
 
-/// Tells every tactic the policy may sample next; adds to `proved` the probability with which a proof is completed by it.
+/// The probability of a tactic being sampled next, by its index among those of its state.
+fn sampled(asked: &Configuration, tree: &ProofTree, state: usize, index: usize, p: f64) -> Mass {
+    let mut probability = asked.probability.times(p);
+    if let Some((t, score)) = tree.score(state, index) {
+        probability.tangent[t] += probability.value * score;
+    }
+    probability
+}
+
+/// The probability that the next sample completes a proof.
+fn closing(asked: &Configuration, tree: &ProofTree) -> Mass {
+    let state = asked.states[asked.pending[0].0 as usize];
+    let mut proved = Mass { value: 0.0, tangent: vec![0.0; tree.length()] };
+    for (index, (_, p, leads)) in tree.tactics(state).into_iter().enumerate() {
+        if leads == Leads::Proved {
+            proved.add(&sampled(asked, tree, state, index, p));
+        }
+    }
+    proved
+}
+
+/// Tells every tactic the policy may sample next that does not complete a proof.
 fn tell(
     asked: &Configuration,
     tree: &ProofTree,
     record: &Record,
     next: &mut Vec<Configuration>,
     known: &mut HashMap<Key, usize>,
-    proved: &mut Mass,
 ) {
     let node = asked.pending[0];
     let state = asked.states[node.0 as usize];
     for (index, (name, p, leads)) in tree.tactics(state).into_iter().enumerate() {
-        let mut probability = asked.probability.times(p);
-        if let Some((t, score)) = tree.score(state, index) {
-            probability.tangent[t] += probability.value * score;
-        }
         let answer = match leads {
-            Leads::Proved => {
-                proved.add(&probability);
-                continue;
-            }
+            Leads::Proved => continue,
             Leads::Open(_) => Answer::Open,
             Leads::Rejected => Answer::Rejected,
         };
@@ -188,6 +205,7 @@ fn tell(
             told.nodes.push((node.0, index as u32));
             told.states.push(state);
         }
+        let probability = sampled(asked, tree, state, index, p);
         let key = (record.read(), told.nodes.clone(), told.pending.clone());
         match known.get(&key) {
             Some(&same) => next[same].probability.add(&probability),

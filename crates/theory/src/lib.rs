@@ -40,5 +40,5 @@ pub use estimate::{Estimate, Measured, estimate};
 pub use explore::{CONFIGURATIONS, ExploreError, exact_success, simulation_settings};
 pub use figures::{Row, rows};
 pub use rollout::{Rollout, rollout};
-pub use theory::{TheoryError, findings, theory};
+pub use theory::{TheoryError, findings, theory, write};
 pub use tree::{Branch, Leads, ProofTree, Tactic, TreeError};

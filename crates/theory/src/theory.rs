@@ -44,9 +44,11 @@ pub enum TheoryError {
     },
 }
 
+type Find = fn() -> Result<Finding, TheoryError>;
+
 /// Every figure's finding, in the paper's order. Says what it is working on.
 pub fn findings(progress: &mut dyn FnMut(&str)) -> Result<Vec<Finding>, TheoryError> {
-    let simple: [(&str, fn() -> Result<Finding, TheoryError>); 7] = [
+    let simple: [(&str, Find); 7] = [
         ("weight against p", figures::weight_by_p),
         ("weight against the budget", figures::weight_by_budget),
         ("criticality", figures::criticality),
@@ -68,18 +70,23 @@ pub fn findings(progress: &mut dyn FnMut(&str)) -> Result<Vec<Finding>, TheoryEr
 }
 
 /// Writes every figure (SVG, PNG, CSV) and `theory.md` into a folder; returns what was written, the index first. An error if a
-/// claim does not hold.
+/// claim does not hold, once everything is written.
 pub fn theory(out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>, TheoryError> {
-    let findings = findings(progress)?;
+    // Before the work, so that a folder that cannot be made is known at once.
+    std::fs::create_dir_all(out).map_err(|source| TheoryError::Write { path: out.into(), source })?;
+    write(&findings(progress)?, out, progress)
+}
+
+/// The second half of [`theory`]: findings into files.
+pub fn write(findings: &[Finding], out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>, TheoryError> {
     let index = out.join("theory.md");
     let mut written = vec![index.clone()];
-    for finding in &findings {
+    for finding in findings {
         progress(&format!("drawing {}", finding.name));
         let saved = finding.chart.save(out, finding.name)?;
         written.extend([saved.svg, saved.png, saved.csv]);
     }
-    let text = describe(&findings);
-    std::fs::write(&index, text).map_err(|source| TheoryError::Write { path: index.clone(), source })?;
+    std::fs::write(&index, describe(findings)).map_err(|source| TheoryError::Write { path: index.clone(), source })?;
     let failed = findings.iter().flat_map(|finding| &finding.checks).filter(|check| !check.holds()).count();
     if failed > 0 { Err(TheoryError::Failed { failed, index }) } else { Ok(written) }
 }

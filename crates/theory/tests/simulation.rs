@@ -55,12 +55,11 @@ fn brute(tree: &ProofTree, search: &Search, states: &[usize], pending: &[u32]) -
             Leads::Open(_) => Answer::Open,
             Leads::Rejected => Answer::Rejected,
         };
-        if let (Reached::Open(child), Leads::Open(state)) =
-            (search.tell(catamount_search::NodeId(node), name, p.ln(), answer), leads)
+        let reached = search.tell(catamount_search::NodeId(node), name, p.ln(), answer);
+        if let (Reached::Open(child), Leads::Open(state)) = (reached, leads)
+            && child.0 as usize == states.len()
         {
-            if child.0 as usize == states.len() {
-                states.push(state);
-            }
+            states.push(state);
         }
         total += p * brute(tree, &search, &states, rest);
     }

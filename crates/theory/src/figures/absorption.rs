@@ -3,7 +3,7 @@
 use catamount_figure::{Axis, Figure, Series};
 use catamount_objective::{Objective, Prior};
 
-use super::surrogate;
+use super::{apart_dots, surrogate};
 use crate::check::{Check, Finding, budgets, largest};
 use crate::elasticity::deployed;
 use crate::explore::simulation_settings;
@@ -17,12 +17,15 @@ const FOLLOWED: u64 = 128;
 
 /// The error w* - w of the retry surrogate at step 1 against N, with recoverable misses and with absorbing ones.
 pub fn absorption() -> Result<Finding, TheoryError> {
-    let grid = budgets(2, LAST, 8);
+    // Every budget where the rounding of N_eff shows.
+    let grid: Vec<u64> = (2..400).chain(budgets(400, LAST, 8)).collect();
     let mut figure = Figure::new("Recoverable misses leave a hump, absorbing ones a floor")
-        .subtitle("Error of the retry weight of step 1, p = (0.2, 0.5). Markers: depth-first search on such trees, exactly; dashed: the floors q/(p+(1-p)q)")
+        .subtitle("Error of the retry weight of step 1, p = (0.2, 0.5); markers: search on such trees; dotted: q/(p+(1-p)q)")
+        .note("The teeth are N_eff = L + (N-L)/\u{3ba} being rounded down to whole expansions.")
         .x(Axis::log("budget N (expansions)").ticks([2.0, 8.0, 32.0, 128.0, 512.0, 2048.0]))
         .y(Axis::linear("deployed weight minus surrogate weight").from(0.0));
     let (mut start, mut late, mut peak, mut off_floor, mut apart) = (0f64, 0f64, f64::INFINITY, 0f64, 0f64);
+    let mut dots = Vec::new();
     let cases = [(4, 0.0), (16, 0.0), (1, 0.02), (1, 0.1), (1, 0.5)];
     for (colour, (kappa, q)) in cases.into_iter().enumerate() {
         let prior = Prior::new(kappa as f64, q)?;
@@ -35,19 +38,16 @@ pub fn absorption() -> Result<Finding, TheoryError> {
         let chain = ProofTree::chain(&P)?;
         let tree = (1..=2).try_fold(chain, |tree, t| tree.deviate(t, share, &branch))?;
         let star = deployed(&tree, "dfs", &simulation_settings(), FOLLOWED)?.weights;
-        let mut dots = Vec::new();
         for n in budgets(2, FOLLOWED, 1) {
             let plain = surrogate(Objective::Bfs, n, Prior::NONE, &P)?[0];
             let found = star[0][n as usize - 1] - plain;
             apart = apart.max((found - error(n)?).abs());
-            dots.extend([(n as f64, found), (n as f64, f64::NAN)]);
+            dots.extend(apart_dots((n as f64, found)));
         }
         start = start.max(line[0].1.abs());
         let (end, highest) = (line[line.len() - 1].1, largest(line.iter().map(|point| point.1)));
         let name = if q > 0.0 { format!("q = {q}") } else { format!("\u{3ba} = {kappa}") };
-        figure = figure
-            .add(Series::line(&name, line).plain().colour(colour))
-            .add(Series::line(format!("search, {name}"), dots).colour(colour));
+        figure = figure.add(Series::line(&name, line).plain().colour(colour));
         if q > 0.0 {
             let floor = q / (P[0] + (1.0 - P[0]) * q);
             off_floor = off_floor.max((end - floor).abs());
@@ -57,6 +57,7 @@ pub fn absorption() -> Result<Finding, TheoryError> {
             peak = peak.min(highest);
         }
     }
+    figure = figure.add(Series::line("depth-first search", dots).colour(5));
     Ok(Finding {
         name: "hump-and-floor",
         claim: "If the search recovers from every miss the surrogate's error is zero at the smallest budget, humped, and vanishes; if a share q of \

@@ -3,6 +3,7 @@
 use catamount_figure::{Axis, Figure, Grid, Series};
 use catamount_objective::{Objective, Surrogate};
 
+use super::apart_dots;
 use crate::check::{Check, Finding, budgets, largest, rise};
 use crate::elasticity::deployed;
 use crate::explore::simulation_settings;
@@ -11,7 +12,7 @@ use crate::theory::TheoryError;
 use crate::tree::{Branch, ProofTree};
 
 /// Rollouts for which the deployed search is followed exactly.
-const FOLLOWED: u64 = 24;
+const FOLLOWED: u64 = 32;
 
 /// A trace of two steps with an alternative proof beside each. Every rollout costs two expansions, whatever happens, so that N
 /// rollouts are 2N expansions of the deployed search.
@@ -33,7 +34,9 @@ pub fn bypass() -> Result<Finding, TheoryError> {
     let machine = deployed(&tree, "pass", &simulation_settings(), 2 * FOLLOWED)?;
     let grid = budgets(1, 256, 8);
     let mut panels = Grid::new("Alternative proofs deflate the deployed weight of Pass@N", 2)
-        .subtitle("Two steps, p = (0.3, 0.2), an alternative proof beside each; dots: the deployed search, followed exactly")
+        .subtitle(
+            "Two steps, p = (0.3, 0.2), an alternative proof beside each; markers: the deployed search, every branch followed",
+        )
         .panel_size(350.0, 270.0);
     let (mut above, mut unit, mut apart, mut from_machine, mut hump, mut realloc_rise) =
         (f64::NEG_INFINITY, 0f64, 0f64, 0f64, f64::INFINITY, f64::NEG_INFINITY);
@@ -60,14 +63,14 @@ pub fn bypass() -> Result<Finding, TheoryError> {
         hump = hump.min(largest(ignored.iter().copied()) - ignored[0].max(ignored[ignored.len() - 1]));
         realloc_rise = realloc_rise.max(rise(&structure));
         let x = || grid.iter().map(|&n| n as f64);
-        let dots = budgets(1, FOLLOWED, 2).into_iter().flat_map(|n| [(n as f64, followed(n)), (n as f64, f64::NAN)]);
+        let dots = budgets(1, FOLLOWED, 2).into_iter().flat_map(|n| apart_dots((n as f64, followed(n))));
         panels = panels.panel(
             Figure::new(format!("step {step}"))
                 .x(Axis::log("rollouts N").ticks([1.0, 4.0, 16.0, 64.0, 256.0]))
                 .y(Axis::linear("weight").from(0.0).to(1.05))
                 .add(Series::line("CE", x().map(|n| (n, 1.0))).plain().dashed())
                 .add(Series::line("surrogate", x().zip(hat)).plain())
-                .add(Series::line("deployed w*", x().zip(star)).plain())
+                .add(Series::line("w* by theorem", x().zip(star)).plain())
                 .add(Series::line("w* of the search", dots))
                 .add(Series::line("ignored bypass mass", x().zip(ignored)).plain())
                 .add(Series::line("reallocation", x().zip(structure)).plain()),

@@ -3,7 +3,7 @@
 use catamount_figure::{Axis, Figure, Series};
 use catamount_objective::{Objective, Prior};
 
-use super::surrogate;
+use super::{apart_dots, surrogate};
 use crate::check::{Check, Finding, budgets, largest, rise};
 use crate::theory::TheoryError;
 use crate::waiting::done_by;
@@ -14,11 +14,11 @@ pub fn criticality() -> Result<Finding, TheoryError> {
     let last = 400;
     let within = done_by(&p, last);
     let mut figure = Figure::new("The retry weight is a criticality")
-        .subtitle("Lines: weight by differentiation. Markers: the chance that a successful run could not have afforded to find the tactic twice")
+        .subtitle("The chance that a run which succeeded could not have afforded to find the tactic a second time")
         .x(Axis::log("budget N (expansions)").ticks([3.0, 10.0, 30.0, 100.0, 300.0]))
         .y(Axis::linear("weight").from(0.0).to(1.05))
         .note("P(S \u{2264} N < S + T' | S \u{2264} N), with S the sum of the waiting times and T' a fresh copy of one of them.");
-    let (mut apart, mut most_rise) = (0f64, 0f64);
+    let (mut apart, mut most_rise, mut dots) = (0f64, 0f64, Vec::new());
     for (t, &own) in p.iter().enumerate() {
         let again = done_by(&[p[0], p[1], p[2], own], last);
         let budgets = budgets(3, last as u64, 10);
@@ -31,11 +31,10 @@ pub fn criticality() -> Result<Finding, TheoryError> {
         apart = apart.max(largest(weights.iter().zip(&critical).map(|(a, b)| (a - b).abs())));
         most_rise = most_rise.max(rise(&weights));
         let x = || budgets.iter().map(|&n| n as f64);
-        figure = figure.add(Series::line(format!("weight, p = {own}"), x().zip(weights)).plain().colour(t));
-        let sparse = x().zip(critical).flat_map(|point| [point, (point.0, f64::NAN)]).step_by(1).enumerate();
-        let sparse = sparse.filter(|(i, _)| i % 8 < 2).map(|(_, point)| point);
-        figure = figure.add(Series::line(format!("criticality, p = {own}"), sparse).colour(t));
+        figure = figure.add(Series::line(format!("weight at p = {own}"), x().zip(weights)).plain().colour(t));
+        dots.extend(x().zip(critical).step_by(3).flat_map(apart_dots));
     }
+    figure = figure.add(Series::line("criticality", dots).colour(5));
     Ok(Finding {
         name: "criticality",
         claim: "The retry weight of a step is the probability that a run which succeeded would have failed had it needed one more wait for that tactic."

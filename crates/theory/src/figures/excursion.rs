@@ -3,7 +3,7 @@
 use catamount_figure::{Axis, Figure, Series};
 use catamount_objective::{Objective, Prior};
 
-use super::surrogate;
+use super::{apart_dots, surrogate};
 use crate::check::{Check, Finding, largest};
 use crate::elasticity::deployed;
 use crate::explore::simulation_settings;
@@ -22,10 +22,10 @@ pub fn excursion() -> Result<Finding, TheoryError> {
     };
     let ceiling = COSTS[COSTS.len() - 1];
     let mut figure = Figure::new("A miss that costs \u{3ba} expansions is a smaller budget")
-        .subtitle("Weight of step 1, p = (0.35, 0.5). Lines: surrogate at L + (N-L)/\u{3ba}. Markers: depth-first search on detours of that cost, exactly")
+        .subtitle("Weight of step 1, p = (0.35, 0.5); lines: the surrogate at L + (N-L)/\u{3ba}; markers: search on detours of that cost")
         .x(Axis::linear("budget N (expansions)"))
         .y(Axis::linear("weight").from(0.0).to(1.05));
-    let (mut apart, mut below, mut above) = (0f64, f64::NEG_INFINITY, f64::NEG_INFINITY);
+    let (mut apart, mut below, mut above, mut dots) = (0f64, f64::NEG_INFINITY, f64::NEG_INFINITY, Vec::new());
     for (colour, kappa) in COSTS.into_iter().enumerate() {
         let chain = ProofTree::chain(&P)?;
         let tree = (1..=2).try_fold(chain, |tree, t| tree.deviate(t, 1.0, &Branch::Detour { cost: kappa }))?;
@@ -39,11 +39,10 @@ pub fn excursion() -> Result<Finding, TheoryError> {
             above = largest([above, star(n) - hat(n, ceiling)?]);
             lines.push((n as f64, line));
         }
-        let dots = (2..=LAST).step_by(6).flat_map(|n| [(n as f64, star(n)), (n as f64, f64::NAN)]);
-        figure = figure
-            .add(Series::line(format!("surrogate, \u{3ba} = {kappa}"), lines).plain().colour(colour))
-            .add(Series::line(format!("search, \u{3ba} = {kappa}"), dots).colour(colour));
+        dots.extend((2..=LAST).step_by(6).flat_map(|n| apart_dots((n as f64, star(n)))));
+        figure = figure.add(Series::step(format!("surrogate at \u{3ba} = {kappa}"), lines).colour(colour));
     }
+    figure = figure.add(Series::line("depth-first search", dots).colour(5));
     let middle = 20;
     let width = hat(middle, ceiling)? - hat(middle, 1)?;
     Ok(Finding {

@@ -23,6 +23,11 @@ use catamount_objective::{Objective, ObjectiveError, Prior, Surrogate};
 /// Expansions to a rollout: the paper trains `pass` for N expansions with N/4 rollouts.
 pub(crate) const EXPANSIONS_PER_ROLLOUT: u64 = 4;
 
+/// A marker that no line joins to the next one.
+pub(crate) fn apart_dots((x, y): (f64, f64)) -> [(f64, f64); 2] {
+    [(x, y), (x, f64::NAN)]
+}
+
 /// The surrogate's weights at a budget of N expansions, as the paper would train with.
 pub(crate) fn surrogate(objective: Objective, expansions: u64, prior: Prior, p: &[f64]) -> Result<Vec<f64>, ObjectiveError> {
     let budget = if objective == Objective::Pass { (expansions / EXPANSIONS_PER_ROLLOUT).max(1) } else { expansions };

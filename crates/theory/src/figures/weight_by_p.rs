@@ -49,7 +49,7 @@ pub fn weight_by_p() -> Result<Finding, TheoryError> {
         0.1,
     ));
     checks.push(Check::at_most("largest rise of a weight with p (`vdfs` aside)", most_rise, 1e-12));
-    checks.push(Check::at_most("farthest a weight lies outside [0, 1] (`vdfs` aside)", outside, 0.0));
+    checks.push(Check::at_most("farthest a weight lies outside [0, 1] (`vdfs` aside)", outside, 1e-12));
     Ok(Finding {
         name: "weight-by-p",
         claim: "Every search-aware weight is near 1 for a tactic the search will hardly find and falls as the tactic becomes likely, \
