@@ -1,5 +1,6 @@
-//! Compares logits, log-probabilities and gradients with what `parity/reference.py` wrote, and saves everything once more for
-//! `parity/check.py` to load. Exits with 1 if any relative error reaches 1e-4.
+//! Compares logits, log-probabilities and gradients with what `parity/reference.py` wrote in double precision, and saves
+//! everything once more for `parity/check.py` to load. Exits with 1 if a relative error of the logits, the log-probabilities or the
+//! whole gradient reaches 1e-4. The worst single tensor is shown too, beside that of PyTorch's own single precision.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,12 +19,19 @@ fn read(path: &Path) -> std::result::Result<Reference, Box<dyn std::error::Error
     Ok(tensors.tensors().into_iter().map(|(name, t)| (name, numbers(t.data()))).collect())
 }
 
-/// ‖got - want‖ / ‖want‖.
-fn error(got: &[f32], want: &[f32]) -> f64 {
+/// ‖got - want‖² and ‖want‖².
+fn squares(got: &[f32], want: &[f32]) -> (f64, f64) {
     assert_eq!(got.len(), want.len());
-    let norm = |it: &mut dyn Iterator<Item = f64>| it.map(|x| x * x).sum::<f64>().sqrt();
-    let difference = norm(&mut got.iter().zip(want).map(|(a, b)| f64::from(a - b)));
-    difference / norm(&mut want.iter().map(|b| f64::from(*b))).max(1e-30)
+    let sum = |it: &mut dyn Iterator<Item = f64>| it.map(|x| x * x).sum::<f64>();
+    (sum(&mut got.iter().zip(want).map(|(a, b)| f64::from(a - b))), sum(&mut want.iter().map(|b| f64::from(*b))))
+}
+
+fn ratio((difference, size): (f64, f64)) -> f64 {
+    (difference / size.max(1e-60)).sqrt()
+}
+
+fn error(got: &[f32], want: &[f32]) -> f64 {
+    ratio(squares(got, want))
 }
 
 fn run(model: &mut Model<Cpu>, reference: &Reference, prefix: &str) -> Result<(f64, f64)> {
@@ -39,9 +47,9 @@ fn run(model: &mut Model<Cpu>, reference: &Reference, prefix: &str) -> Result<(f
     Ok((logits, log_p))
 }
 
-/// The worst error over all tensors, each against the whole gradient's typical size as well as its own.
-fn gradients(model: &Model<Cpu>, reference: &Reference) -> Result<f64> {
-    let mut worst = 0.0f64;
+/// The relative error of the whole gradient, and of the worst tensor.
+fn gradients(model: &Model<Cpu>, reference: &Reference) -> Result<(f64, f64)> {
+    let (mut worst, mut whole) = (0.0f64, (0.0, 0.0));
     let grads: HashMap<&str, _> = model.trained().map(|p| (p.name.as_str(), p.grad.as_ref())).collect();
     let mut compare = |parameter: &str, offset: usize, name: &str| -> Result<()> {
         let want = &reference[name];
@@ -49,11 +57,9 @@ fn gradients(model: &Model<Cpu>, reference: &Reference) -> Result<f64> {
         model.backend.download(grads[parameter].expect("trained"), offset, &mut got)?;
         // A key's bias shifts every score of a query alike: its true gradient is zero and only rounding is left.
         if !name.ends_with("k_proj.bias") {
-            let error = error(&got, want);
-            if std::env::var_os("VERBOSE").is_some() {
-                println!("    {error:9.1e} {name}");
-            }
-            worst = worst.max(error);
+            let (difference, size) = squares(&got, want);
+            whole = (whole.0 + difference, whole.1 + size);
+            worst = worst.max(ratio((difference, size)));
         }
         Ok(())
     };
@@ -77,13 +83,17 @@ fn gradients(model: &Model<Cpu>, reference: &Reference) -> Result<f64> {
             }
         }
     }
-    Ok(worst)
+    Ok((ratio(whole), worst))
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let root = std::env::args().nth(1).ok_or("usage: parity FOLDER (from parity/reference.py)")?;
     let mut worst = 0.0f64;
-    println!("{:12} {:8} {:>9} {:>9} {:>9}", "model", "", "logits", "log p", "gradient");
+    println!("{:34} {:>9} {:>9} {:>20}", "", "", "", "PyTorch in f32:");
+    println!(
+        "{:10} {:5} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
+        "model", "", "logits", "log p", "gradient", "worst", "gradient", "worst"
+    );
     let mut folders: Vec<_> = std::fs::read_dir(&root)?.map(|e| Ok(e?.path())).collect::<std::io::Result<_>>()?;
     folders.sort();
     for folder in folders {
@@ -93,13 +103,14 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             Err(_) => load(&folder, Arc::new(Cpu), trained),
         };
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut line = |what: &str, (logits, log_p): (f64, f64), gradient: f64| {
-            println!("{name:12} {what:8} {logits:9.1e} {log_p:9.1e} {gradient:9.1e}");
+        let mut line = |what: &str, (logits, log_p): (f64, f64), (gradient, tensor): (f64, f64), torch: &[f32]| {
+            print!("{name:10} {what:5} {logits:8.1e} {log_p:8.1e} {gradient:9.1e} {tensor:9.1e}");
+            println!(" {:9.1e} {:9.1e}", torch[0], torch[1]);
             worst = worst.max(logits).max(log_p).max(gradient);
         };
         let (mut model, tokenizer) = open(true)?;
         let scores = run(&mut model, &reference, "")?;
-        line("full", scores, gradients(&model, &reference)?);
+        line("full", scores, gradients(&model, &reference)?, &reference["single"]);
         save(&model, &tokenizer, &folder.join("saved"))?;
         drop(model);
         let (mut model, _) = open(false)?;
@@ -107,7 +118,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         save_adapter(&Cpu, &adapter, "saved", &folder.join("saved-adapter"))?;
         model.swap_adapter(Some(adapter));
         let scores = run(&mut model, &reference, "lora.")?;
-        line("lora", scores, gradients(&model, &reference)?);
+        line("lora", scores, gradients(&model, &reference)?, &reference["lora.single"]);
     }
     if worst >= 1e-4 {
         return Err(format!("the worst relative error is {worst:.1e}").into());

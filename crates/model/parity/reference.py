@@ -32,17 +32,24 @@ def tokenizer(folder):
     t.save(str(folder / "tokenizer.json"))
 
 
-def losses(model, tokens, coefficients):
-    """Logits, log-probabilities of the next tokens, and the gradient of their weighted sum.
-
-    In double precision: the reference's own rounding would otherwise be counted as a difference.
-    """
-    model.double().zero_grad()
-    coefficients = coefficients.double()
+def losses(model, tokens, coefficients, dtype):
+    """Logits, log-probabilities of the next tokens, and the gradient of their weighted sum."""
+    model.to(dtype).zero_grad()
     logits = model(tokens[None]).logits[0]
     log_p = torch.log_softmax(logits[:-1], -1).gather(1, tokens[1:, None])[:, 0]
-    (log_p * coefficients).sum().backward()
-    return logits, log_p
+    (log_p * coefficients.to(dtype)).sum().backward()
+    return logits, log_p, {name: p.grad.double() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def reference(model, tokens, coefficients):
+    """In double precision, and how far PyTorch's own single precision is from that: whole gradient, worst tensor."""
+    _, _, single = losses(model, tokens, coefficients, torch.float32)
+    logits, log_p, double = losses(model, tokens, coefficients, torch.float64)
+    difference = {name: (single[name] - double[name]).norm() for name in double}
+    whole = torch.stack(list(difference.values())).norm() / torch.stack([g.norm() for g in double.values()]).norm()
+    worst = max((difference[n] / double[n].norm()).item() for n in double if not n.endswith("k_proj.bias"))
+    model.to(torch.float32)
+    return logits, log_p, double, torch.tensor([whole.item(), worst])
 
 
 def randomise(model):
@@ -56,10 +63,10 @@ def write(folder, model, length, vocab, lora):
     tokens = torch.randint(0, vocab, (length,))
     coefficients = torch.randn(length - 1)
     out = {"tokens": tokens.float(), "coefficients": coefficients}
-    logits, out["log_p"] = losses(model, tokens, coefficients)
+    logits, out["log_p"], gradients, out["single"] = reference(model, tokens, coefficients)
     out["logits"] = logits[:-1]
-    for name, p in model.named_parameters():
-        out["grad." + name] = p.grad
+    for name, gradient in gradients.items():
+        out["grad." + name] = gradient
     config = LoraConfig(
         r=4, lora_alpha=8, lora_dropout=0.0, task_type="CAUSAL_LM",
         target_modules=lora or ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
@@ -69,12 +76,11 @@ def write(folder, model, length, vocab, lora):
         for name, p in peft.named_parameters():
             if "lora_" in name:
                 p.copy_(torch.randn_like(p) * 0.1)
-    logits, out["lora.log_p"] = losses(peft, tokens, coefficients)
+    logits, out["lora.log_p"], gradients, out["lora.single"] = reference(peft, tokens, coefficients)
     out["lora.logits"] = logits[:-1]
-    for name, p in peft.named_parameters():
-        if "lora_" in name:
-            out["lora.grad." + name.replace(".default", "")] = p.grad
-    peft.float().save_pretrained(folder / "adapter")
+    for name, gradient in gradients.items():
+        out["lora.grad." + name.replace(".default", "")] = gradient
+    peft.save_pretrained(folder / "adapter")
     save_file({k: v.detach().float().contiguous() for k, v in out.items()}, folder / "reference.safetensors")
     print("wrote", folder)
 

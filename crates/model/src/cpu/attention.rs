@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::gemm::{Mat, Start, gemm_here};
 use super::parallel::Shared;
-use super::simd::{dot, exp, exp_sum, max, simd};
+use super::simd::{dot, exp_sum, max, simd};
 use crate::{Heads, Span};
 
 /// Queries in a block.
@@ -83,28 +83,25 @@ pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: 
 }
 
 simd! {
-    /// Turns scores into probabilities `p` and `dp` into the scores' gradient, both zero where a key is hidden.
-    pub fn softmax_backward(p: &mut [f32], dp: &mut [f32], keys: usize, first: usize, scale: f32, lse: &[f32], delta: &[f32]) {
+    /// Turns scores into probabilities `p` and `dp` into the scores' gradient, both zero where a key is hidden. The mean of `dp`
+    /// is taken over these very numbers: where one key has nearly all the probability, almost everything cancels.
+    pub fn softmax_backward(p: &mut [f32], dp: &mut [f32], keys: usize, first: usize, scale: f32, lse: &[f32]) {
         for (i, (p, dp)) in p.chunks_exact_mut(keys).zip(dp.chunks_exact_mut(keys)).enumerate() {
             let seen = first + i + 1;
-            for (p, dp) in p[..seen].iter_mut().zip(&mut dp[..seen]) {
-                *p = exp(p.mul_add(scale, -lse[i]));
-                *dp = *p * (*dp - delta[i]) * scale;
-            }
             p[seen..].fill(0.0);
             dp[seen..].fill(0.0);
+            let (p, dp) = (&mut p[..seen], &mut dp[..seen]);
+            p.iter_mut().for_each(|p| *p = *p * scale - lse[i]);
+            let mean = { let sum = exp_sum(p, 0.0); dot(p, dp) / sum };
+            for (p, dp) in p.iter().zip(dp) {
+                *dp = p * (*dp - mean) * scale;
+            }
         }
     }
 }
 
-simd! {
-    pub fn inner(a: &[f32], b: &[f32]) -> f32 {
-        dot(a, b)
-    }
-}
-
 /// The gradient with respect to `qkv`.
-pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], out: &[f32], lse: &[f32], dout: &[f32], dqkv: &mut [f32]) {
+pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], lse: &[f32], dout: &[f32], dqkv: &mut [f32]) {
     let (dim, width, group) = (heads.dim, heads.qkv(), heads.heads / heads.kv_heads);
     let scale = 1.0 / (dim as f32).sqrt();
     let dqkv = Shared::new(dqkv);
@@ -114,7 +111,7 @@ pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], out: &[f32], lse: &[f
         let (mut dk, mut dv) = (vec![0.0; len * dim], vec![0.0; len * dim]);
         let mut dq = vec![0.0; BLOCK * dim];
         let (mut p, mut dp) = (vec![0.0; BLOCK.min(len) * len], vec![0.0; BLOCK.min(len) * len]);
-        let (mut block_lse, mut delta) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let mut block_lse = [0.0; BLOCK];
         for head in kv * group..(kv + 1) * group {
             for first in (0..len).step_by(BLOCK) {
                 let queries = BLOCK.min(len - first);
@@ -124,14 +121,12 @@ pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], out: &[f32], lse: &[f
                 let dout_at = &dout[row * heads.q() + head * dim..];
                 let go = Mat::rows(dout_at, heads.q());
                 for i in 0..queries {
-                    let at = (row + i) * heads.q() + head * dim;
-                    delta[i] = inner(&out[at..][..dim], &dout[at..][..dim]);
                     block_lse[i] = lse[(row + i) * heads.heads + head];
                 }
                 let (p, dp) = (&mut p[..queries * keys], &mut dp[..queries * keys]);
                 gemm_here(queries, keys, dim, q, Mat::columns(k, width), Start::Zero, p, keys);
                 gemm_here(queries, keys, dim, go, Mat::columns(v, width), Start::Zero, dp, keys);
-                softmax_backward(p, dp, keys, first, scale, &block_lse, &delta);
+                softmax_backward(p, dp, keys, first, scale, &block_lse);
                 gemm_here(keys, dim, queries, Mat::columns(p, keys), go, Start::Old, &mut dv, dim);
                 gemm_here(keys, dim, queries, Mat::columns(dp, keys), q, Start::Old, &mut dk, dim);
                 gemm_here(queries, dim, keys, Mat::rows(dp, keys), Mat::rows(k, width), Start::Zero, &mut dq, dim);

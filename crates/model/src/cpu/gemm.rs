@@ -1,16 +1,13 @@
-//! Matrix products. Every element of the result is one chain of fused multiply-adds over k in ascending order, whatever the
-//! sizes, the blocking, the thread or the instruction set: a row's result never depends on what else is in the batch.
+//! Matrix products. Every element of the result is a sum over k in ascending order, one chain of fused multiply-adds per block of
+//! [`KC`], whatever the other sizes, the thread or the instruction set: a row's result never depends on what else is in the
+//! batch. (One chain over all of k would be as fixed, but its rounding grows with k.)
 
 use std::cell::RefCell;
 
 use rayon::prelude::*;
 
-use super::simd::{Level, level};
+use super::tile::{Left, MR, NR, kernel};
 
-/// Columns of a tile and of a packed panel.
-pub const NR: usize = 32;
-/// Most rows of a tile: 14 rows of two 512-bit vectors leave registers for the operands.
-const MR: usize = 14;
 /// Depth of a block: a panel of B of this depth fits the first-level cache.
 const KC: usize = 256;
 /// Rows that one task packs and multiplies.
@@ -38,7 +35,7 @@ impl<'a> Mat<'a> {
     }
 }
 
-/// What the chain of each element starts from.
+/// What the sum of each element starts from.
 #[derive(Clone, Copy)]
 pub enum Start<'a> {
     /// Zero.
@@ -227,11 +224,14 @@ fn block(
     // Rows are spread evenly over the tiles: 16 rows are two tiles of 8, not 14 and 2.
     let tiles = rows.div_ceil(MR);
     let cut = |t: usize| t * rows / tiles;
+    // Rows that are contiguous are read where they are. The others are packed: strides that are powers of two would
+    // otherwise fight for the same lines of the cache.
+    let pack = a.col != 1;
     let mut scratch = A_PANEL.take();
-    let packed = scratch.get(rows * KC.min(k));
+    let packed = scratch.get(if pack { rows * KC.min(k) } else { 0 });
     for k0 in (0..k).step_by(KC) {
         let depth = KC.min(k - k0);
-        for t in 0..tiles {
+        for t in (0..tiles).filter(|_| pack) {
             let (r0, r1) = (cut(t), cut(t + 1));
             pack_a(a, i0 + r0, r1 - r0, k0, depth, &mut packed[r0 * depth..r1 * depth]);
         }
@@ -241,7 +241,11 @@ fn block(
             for t in 0..tiles {
                 let (r0, r1) = (cut(t), cut(t + 1));
                 let height = r1 - r0;
-                let pa = &packed[r0 * depth..r1 * depth];
+                let left = if pack {
+                    Left { data: packed[r0 * depth..r1 * depth].as_ptr(), row: 1, col: height }
+                } else {
+                    Left { data: a.data[(i0 + r0) * a.row + k0..].as_ptr(), row: a.row, col: 1 }
+                };
                 // SAFETY: the tile lies inside C (asserted by the caller) and belongs to this task.
                 let tile = unsafe { out.0.add((i0 + r0) * stride + p * NR) };
                 let first = k0 == 0;
@@ -251,7 +255,7 @@ fn block(
                         unsafe { begin(tile, stride, height, NR, p * NR, start) };
                     }
                     // SAFETY: as above; the panels are `depth` deep.
-                    unsafe { kernel(height, depth, pa.as_ptr(), panel.as_ptr(), tile, stride) };
+                    unsafe { kernel(height, depth, left, panel.as_ptr(), tile, stride) };
                 } else {
                     let mut edge = [0.0f32; MR * NR];
                     // SAFETY: only `width` columns of C are touched; the kernel works in the local tile.
@@ -262,7 +266,7 @@ fn block(
                         for r in 0..height {
                             std::ptr::copy_nonoverlapping(tile.add(r * stride), edge.as_mut_ptr().add(r * NR), width);
                         }
-                        kernel(height, depth, pa.as_ptr(), panel.as_ptr(), edge.as_mut_ptr(), NR);
+                        kernel(height, depth, left, panel.as_ptr(), edge.as_mut_ptr(), NR);
                         for r in 0..height {
                             std::ptr::copy_nonoverlapping(edge.as_ptr().add(r * NR), tile.add(r * stride), width);
                         }
@@ -274,7 +278,7 @@ fn block(
     A_PANEL.set(scratch);
 }
 
-/// Writes the start of each chain into the tile.
+/// Writes the start of each sum into the tile.
 unsafe fn begin(tile: *mut f32, stride: usize, height: usize, width: usize, column: usize, start: Start<'_>) {
     for r in 0..height {
         // SAFETY: the caller's tile has this many rows and columns.
@@ -289,122 +293,10 @@ unsafe fn begin(tile: *mut f32, stride: usize, height: usize, width: usize, colu
 
 /// Rearranges `height` rows of A into `[depth][height]`.
 fn pack_a(a: Mat<'_>, i0: usize, height: usize, k0: usize, depth: usize, out: &mut [f32]) {
-    if a.row == 1 {
-        for (j, out) in out.chunks_exact_mut(height).enumerate() {
-            out.copy_from_slice(&a.data[i0 + (k0 + j) * a.col..][..height]);
-        }
-    } else {
-        for r in 0..height {
-            let row = &a.data[(i0 + r) * a.row + k0 * a.col..];
-            for j in 0..depth {
-                out[j * height + r] = row[j * a.col];
-            }
-        }
+    debug_assert!(a.row == 1 && out.len() == depth * height);
+    for (j, out) in out.chunks_exact_mut(height).enumerate() {
+        out.copy_from_slice(&a.data[i0 + (k0 + j) * a.col..][..height]);
     }
-}
-
-/// `c += a b` for one tile of up to [`MR`] rows.
-unsafe fn kernel(height: usize, depth: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if level() == Level::Avx512 {
-        macro_rules! dispatch {
-            ($($h:literal)*) => {
-                match height {
-                    // SAFETY: the caller's promise, and the features were detected.
-                    $($h => unsafe { avx512::<$h>(depth, a, b, c, stride) },)*
-                    _ => unreachable!("tiles have 1 to 14 rows"),
-                }
-            };
-        }
-        return dispatch!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
-    }
-    for r0 in (0..height).step_by(4) {
-        let rows = 4.min(height - r0);
-        for half in [0, 16] {
-            // SAFETY: the caller's promise; this is a part of the tile.
-            unsafe { quarter(rows, depth, height, a.add(r0), b.add(half), c.add(r0 * stride + half), stride) };
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn avx512<const M: usize>(depth: usize, mut a: *const f32, mut b: *const f32, c: *mut f32, stride: usize) {
-    use std::arch::x86_64::*;
-    // SAFETY: the caller promises a tile of M rows and panels of this depth.
-    unsafe {
-        let mut acc = [[_mm512_setzero_ps(); 2]; M];
-        for r in 0..M {
-            acc[r] = [_mm512_loadu_ps(c.add(r * stride)), _mm512_loadu_ps(c.add(r * stride + 16))];
-        }
-        for _ in 0..depth {
-            let b0 = _mm512_loadu_ps(b);
-            let b1 = _mm512_loadu_ps(b.add(16));
-            for (r, acc) in acc.iter_mut().enumerate() {
-                let v = _mm512_set1_ps(*a.add(r));
-                acc[0] = _mm512_fmadd_ps(v, b0, acc[0]);
-                acc[1] = _mm512_fmadd_ps(v, b1, acc[1]);
-            }
-            a = a.add(M);
-            b = b.add(NR);
-        }
-        for r in 0..M {
-            _mm512_storeu_ps(c.add(r * stride), acc[r][0]);
-            _mm512_storeu_ps(c.add(r * stride + 16), acc[r][1]);
-        }
-    }
-}
-
-/// Up to four rows and sixteen columns, in plain code that vectorises for AVX2 and NEON.
-unsafe fn quarter(rows: usize, depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
-    #[inline(always)]
-    unsafe fn body<const M: usize>(depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
-        // SAFETY: the caller promises a tile of M rows and sixteen columns, and panels of this depth.
-        unsafe {
-            let mut acc = [[0.0f32; 16]; M];
-            for (r, acc) in acc.iter_mut().enumerate() {
-                *acc = c.add(r * stride).cast::<[f32; 16]>().read_unaligned();
-            }
-            for j in 0..depth {
-                let b = b.add(j * NR).cast::<[f32; 16]>().read_unaligned();
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    let v = *a.add(j * height + r);
-                    for i in 0..16 {
-                        acc[i] = v.mul_add(b[i], acc[i]);
-                    }
-                }
-            }
-            for (r, acc) in acc.iter().enumerate() {
-                c.add(r * stride).cast::<[f32; 16]>().write_unaligned(*acc);
-            }
-        }
-    }
-    #[inline(always)]
-    unsafe fn by_rows(rows: usize, depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match rows {
-                1 => body::<1>(depth, height, a, b, c, stride),
-                2 => body::<2>(depth, height, a, b, c, stride),
-                3 => body::<3>(depth, height, a, b, c, stride),
-                _ => body::<4>(depth, height, a, b, c, stride),
-            }
-        }
-    }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2(rows: usize, depth: usize, height: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
-            // SAFETY: the caller's promise.
-            unsafe { by_rows(rows, depth, height, a, b, c, stride) }
-        }
-        if level() != Level::Baseline {
-            // SAFETY: the features were detected.
-            return unsafe { avx2(rows, depth, height, a, b, c, stride) };
-        }
-    }
-    // SAFETY: the caller's promise.
-    unsafe { by_rows(rows, depth, height, a, b, c, stride) }
 }
 
 #[cfg(test)]
@@ -417,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_is_one_chain_of_multiply_adds() {
+    fn every_element_is_summed_in_one_order() {
         for (m, n, k) in [(1, 1, 1), (3, 5, 7), (14, 32, 256), (15, 33, 300), (130, 70, 513), (29, 100, 64)] {
             let (a, b, bias) = (random(m * k, 1), random(k * n, 2), random(n, 3));
             let mut c = vec![f32::NAN; m * n];
@@ -431,7 +323,10 @@ mod tests {
             gemm_packed(m, Mat::columns(&at, m), &packed, Start::Old, &mut old, n);
             for i in 0..m {
                 for j in 0..n {
-                    let chain = |s: f32| (0..k).fold(s, |s, l| a[i * k + l].mul_add(b[l * n + j], s));
+                    let chain = |s: f32| {
+                        let term = |s: f32, l: usize| a[i * k + l].mul_add(b[l * n + j], s);
+                        (0..k).step_by(KC).fold(s, |s, k0| s + (k0..k.min(k0 + KC)).fold(0.0, term))
+                    };
                     let want = chain(bias[j]);
                     assert_eq!((c[i * n + j], here[i * n + j]), (want, want), "{m} {n} {k} at {i},{j}");
                     assert_eq!(old[i * n + j], chain(want));

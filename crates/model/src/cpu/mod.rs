@@ -8,6 +8,7 @@ mod lora;
 mod parallel;
 mod sample;
 pub(crate) mod simd;
+mod tile;
 
 use std::sync::OnceLock;
 
@@ -248,13 +249,13 @@ impl Backend for Cpu {
         heads: Heads,
         packed: &Packed<Self>,
         qkv: &CpuTensor,
-        out: &CpuTensor,
+        _: &CpuTensor,
         lse: &CpuTensor,
         dout: &CpuTensor,
         dqkv: &mut CpuTensor,
     ) -> Result<()> {
         let starts = &packed.starts[..packed.sequences + 1];
-        attention::backward(heads, starts, &qkv.data, &out.data, &lse.data, &dout.data, dqkv.change());
+        attention::backward(heads, starts, &qkv.data, &lse.data, &dout.data, dqkv.change());
         Ok(())
     }
 
