@@ -58,4 +58,4 @@ pub use score::{Scored, score};
 pub use snapshot::Snapshot;
 pub use tensorboard::{EventFile, crc32c, masked_crc32c};
 pub use train::{Outcome, Run, Summary, train};
-pub use weights::Weigh;
+pub use weights::{Custom, Weigh};

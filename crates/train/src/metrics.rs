@@ -164,9 +164,8 @@ impl Metrics {
         }
         let lines = OpenOptions::new().create(true).append(true).open(path).map_err(Error::file(path))?;
         let mut events = EventFile::create(events)?;
-        if step > 0 {
-            events.restart(step as u64 + 1)?;
-        }
+        // Also at the first step: a process killed before its first checkpoint may have left events there.
+        events.restart(step as u64 + 1)?;
         Ok(Metrics { path: path.to_owned(), lines, events })
     }
 

@@ -169,15 +169,17 @@ impl<B: Backend> Session<'_, B> {
             self.position.infeasible += tally.infeasible;
             window.add(&tally);
             let (step, stopped) = (self.position.step, self.run.stop.load(Ordering::Relaxed));
-            if step.is_multiple_of(recipe.log_every) || step == steps || stopped {
+            let every = recipe.checkpoints.every;
+            let saving = stopped || step == steps || (every > 0 && step.is_multiple_of(every));
+            // A line ends at every checkpoint, so that a resumed run's lines are those of the uninterrupted one.
+            if saving || step.is_multiple_of(recipe.log_every) {
                 let line = window.measure(objective, data, step, steps, self.plan.epochs_before(step));
                 self.metrics.write(&line)?;
                 bar.set_message(format!(" · loss {:.4} · {:.0} tokens/s", line.loss, line.tokens_per_s));
                 self.last = Some(line);
             }
             bar.set_position(step as u64);
-            let every = recipe.checkpoints.every;
-            if stopped || step == steps || (every > 0 && step.is_multiple_of(every)) {
+            if saving {
                 self.save()?;
             }
             if stopped && step < steps {

@@ -1,9 +1,8 @@
 //! Where the weights come from: an objective, and the log-probabilities it is given.
 
-use catamount_objective::{Objective, ObjectiveError, Surrogate, Weighed};
+use catamount_objective::{Objective, ObjectiveError, Strategy, Surrogate, Weighed, solve};
 
-/// What says how much each step of a trace matters. [`Surrogate`] does; so can a strategy of one's own, through
-/// [`catamount_objective::by_recurrence`].
+/// What says how much each step of a trace matters: a [`Surrogate`], or a strategy of one's own as a [`Custom`].
 pub trait Weigh: Sync {
     /// The objective's name, for metrics.
     fn name(&self) -> String;
@@ -42,6 +41,38 @@ impl Weigh for Surrogate {
 
     fn depends_on_p(&self) -> bool {
         self.objective() != Objective::Ce
+    }
+}
+
+/// A search strategy of one's own, given as the triple (selection, advance, miss): its weights follow mechanically, by a recurrence that is exact and as
+/// slow as the strategy has configurations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Custom<S> {
+    /// For metrics and checkpoints.
+    pub name: String,
+    /// The triple.
+    pub strategy: S,
+    /// The budget it is to be deployed with.
+    pub budget: u64,
+    /// The probability that a miss is never recovered from.
+    pub absorption: f64,
+}
+
+impl<S: Strategy + Sync> Weigh for Custom<S> {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn budget(&self) -> Option<u64> {
+        Some(self.budget)
+    }
+
+    fn describe(&self) -> String {
+        format!("{} with budget {}, absorption {}", self.name, self.budget, self.absorption)
+    }
+
+    fn weigh(&self, log_p: &[f64]) -> Result<Weighed, ObjectiveError> {
+        solve(&self.strategy, log_p, self.budget, self.absorption)
     }
 }
 

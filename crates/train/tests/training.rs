@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use catamount_model::{Backend, Config, Cpu, Model, load, load_adapter};
-use catamount_objective::{Objective, Surrogate};
+use catamount_objective::{Dual, Objective, Status, Strategy, Surrogate};
 use catamount_search::Stream;
-use catamount_train::{Dataset, Error, Example, Outcome, Recipe, Run, Scored, Snapshot, export, prepare, score, train};
+use catamount_train::{Custom, Dataset, Error, Example, Outcome, Recipe, Run, Scored, Snapshot, export, prepare, score, train};
 use common::{data, lora, metrics, model, recipe, tokenizer, traces};
 
 fn ce() -> Surrogate {
@@ -199,4 +199,56 @@ fn models_that_cannot_be_trained_are_refused_in_words() {
     bad.optimizer.lr = 40.0;
     let error = train(&mut model(&tokenizer), &data, &ce(), &bad, &Run::new(folder.path(), "y", &go)).unwrap_err();
     assert!(matches!(&error, Error::Recipe(reason) if reason.contains("optimizer.lr = 40")), "{error}");
+}
+
+/// Retry in place: what best-first search is on a trace.
+struct Retry;
+
+impl Strategy for Retry {
+    type Configuration = (usize, u64);
+
+    fn start(&self, _: usize, budget: u64) -> (usize, u64) {
+        (0, budget)
+    }
+
+    fn status(&self, &(t, budget): &(usize, u64), length: usize) -> Status {
+        match (t == length, budget) {
+            (true, _) => Status::Solved,
+            (false, 0) => Status::Dead,
+            (false, _) => Status::Live,
+        }
+    }
+
+    fn selection(&self, &(t, _): &(usize, u64), _: &[Dual]) -> Vec<(usize, Dual)> {
+        vec![(t, Dual::constant(1.0))]
+    }
+
+    fn advance(&self, &(t, budget): &(usize, u64), _: usize) -> (usize, u64) {
+        (t + 1, budget - 1)
+    }
+
+    fn miss(&self, &(t, budget): &(usize, u64), _: usize) -> (usize, u64) {
+        (t, budget - 1)
+    }
+}
+
+#[test]
+fn a_strategy_of_ones_own_trains_like_a_known_one() {
+    let traces = traces(30);
+    let tokenizer = tokenizer(&traces);
+    let data = data(&tokenizer, &traces);
+    let (folder, go) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+    let mut recipe = Recipe { epochs: 12, ..recipe() };
+    recipe.optimizer.lr = 1e-2;
+    let known = Surrogate::new(Objective::Bfs, 12);
+    let own = Custom { name: "retry".into(), strategy: Retry, budget: 12, absorption: 0.0 };
+    train(&mut model(&tokenizer), &data, &known, &recipe, &Run::new(folder.path(), "bfs", &go)).unwrap();
+    train(&mut model(&tokenizer), &data, &own, &recipe, &Run::new(folder.path(), "retry", &go)).unwrap();
+    let [known, own] = ["bfs", "retry"].map(|name| metrics(&folder.path().join(format!("{name}.metrics.jsonl"))));
+    assert_eq!(own[0].objective, "retry");
+    let last = known.len() - 1;
+    assert!(known[last].w_mean < 0.8, "the weights have fallen as tactics became likely: {:?}", known[last]);
+    for (a, b) in known.iter().zip(&own) {
+        assert!((a.w_mean - b.w_mean).abs() < 1e-3 && (a.loss - b.loss).abs() < 1e-2, "{a:?} {b:?}");
+    }
 }
