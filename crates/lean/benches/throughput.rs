@@ -1,1 +1,73 @@
-fn main() {}
+//! Time to ready, memory per worker, and tactics per second of one and of two workers.
+//!
+//! `cargo bench -p catamount-lean` (not timed by any test; run it on a machine at rest).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use catamount_lean::{Lean, Options};
+use catamount_search::{Environment, StateId};
+use catamount_traces::Theorem;
+
+/// A mix such as a search sees: most of it fails, and failing is quick.
+const TACTICS: [&str; 12] = [
+    "exact (",
+    "exact foo",
+    "rfl",
+    "simp",
+    "omega",
+    "exact Nat.add_comm a b",
+    "rw [Nat.add_comm]",
+    "induction a",
+    "cases a",
+    "constructor",
+    "intro h",
+    "exact Nat.le_refl _",
+];
+
+const LENGTH: Duration = Duration::from_secs(15);
+
+fn rate(lean: &Lean, workers: usize) -> f64 {
+    let done = AtomicUsize::new(0);
+    let theorem = Theorem { name: "t".into(), statement: "theorem t (a b : Nat) : a + b = b + a".into(), ..Theorem::default() };
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                let mut session = lean.open(&theorem).expect("the theorem opens");
+                while begin.elapsed() < LENGTH {
+                    for tactic in TACTICS {
+                        if let catamount_search::Verdict::Open { state, .. } =
+                            session.apply(StateId(0), tactic).expect("the worker lives")
+                        {
+                            session.release(state);
+                        }
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    done.into_inner() as f64 / begin.elapsed().as_secs_f64()
+}
+
+fn main() {
+    let started = |workers: usize| {
+        let lean = Lean::new(Options { workers, ..Options::default() }).expect("Lean is prepared");
+        let begin = Instant::now();
+        lean.warm_up().expect("workers start");
+        (lean, begin.elapsed())
+    };
+    let (one, ready_one) = started(1);
+    println!("ready, one worker:          {:.1} s, {} MiB", ready_one.as_secs_f64(), one.memory_mb()[0]);
+    rate(&one, 1); // warm: the first use of each tactic compiles it
+    let first = rate(&one, 1);
+    println!("one worker:                 {first:.0} tactics/s, then {} MiB", one.memory_mb()[0]);
+    drop(one);
+    let (two, ready_two) = started(2);
+    println!("ready, two side by side:    {:.1} s", ready_two.as_secs_f64());
+    rate(&two, 2);
+    let both = rate(&two, 2);
+    println!("two workers:                {both:.0} tactics/s, {:.2} times one", both / first);
+}

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use catamount_lean::{Lean, Options};
 use catamount_search::{Answer, Ask, Environment, Finish, NodeId, Reached, STRATEGIES, SearchSettings, StateId, Stream, Verdict};
 use catamount_traces::Theorem;
 
-use crate::setup::{in_library, options};
+use crate::setup::{in_library, options, theorem};
 
 /// What the stand-in for a policy draws from.
 const TACTICS: [&str; 12] = [
@@ -29,16 +29,17 @@ const TACTICS: [&str; 12] = [
     "assumption",
 ];
 
+/// Some that are found, some that are not; by statement, and one in a file.
 fn theorems() -> Vec<Theorem> {
-    let names = [
-        ("Logic.lean", "Library.Logic.and_swap"),
-        ("Logic.lean", "Library.Logic.or_swap"),
-        ("Logic.lean", "Library.Logic.or_idem"),
-        ("Logic.lean", "Library.Logic.peirce"),
-        ("List.lean", "Library.List.append_nil'"),
-        ("List.lean", "Library.List.total_single"),
+    let statements = [
+        ("and_swap", "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p"),
+        ("or_idem", "theorem t (p : Prop) : p ∨ p → p"),
+        ("append_nil", "theorem t (xs : List Nat) : xs ++ [] = xs"),
+        ("false", "theorem t (p q : Prop) (h : p ∨ q) : p ∧ q"),
     ];
-    names.map(|(file, name)| in_library(file, name)).to_vec()
+    let mut theorems = vec![in_library("Function.lean", "Library.Function.pair_ext")];
+    theorems.extend(statements.map(|(name, statement)| Theorem { name: name.into(), ..theorem(statement) }));
+    theorems
 }
 
 /// One search, and everything the prover said in it.
@@ -137,42 +138,36 @@ fn killing_workers_at_random_moments_changes_no_result() {
     assert!(proved >= 6 && proved < calm.len(), "a table with something in it: {proved} of {}", calm.len());
 
     let lean = Lean::new(marked(&["Init", "Init.Data.Bool"])).unwrap();
-    let done = AtomicBool::new(false);
-    let (sender, kills) = mpsc::channel();
+    let killed = AtomicUsize::new(0);
     let disturbed = thread::scope(|scope| {
-        let done = &done;
-        scope.spawn(move || {
-            let stream = Stream::new(std::process::id().into());
-            for n in 0.. {
-                // Long enough for a worker to start now and then, short enough to hit searches often.
-                let wait = Duration::from_secs_f64(4.0 + 6.0 * stream.uniform(2 * n));
-                let until = std::time::Instant::now() + wait;
-                while std::time::Instant::now() < until {
-                    if done.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    thread::sleep(Duration::from_millis(20));
-                }
-                let victims = children("Init.Data.Bool");
-                if let Some(pid) = victims.get((stream.uniform(2 * n + 1) * victims.len() as f64) as usize) {
-                    // SAFETY: the process is a child of this one and has not been waited for, so the id is its own.
-                    unsafe { libc::kill(*pid, libc::SIGKILL) };
-                    sender.send(*pid).unwrap();
-                }
-            }
-        });
-        // Go over the table until enough workers have died on the way.
-        let mut tables = vec![table(&lean)];
-        let mut killed = kills.try_iter().count();
-        while killed < 3 && tables.len() < 12 {
+        scope.spawn(|| kill_some(&killed));
+        let mut tables = Vec::new();
+        while killed.load(Ordering::Relaxed) < KILLS {
             tables.push(table(&lean));
-            killed += kills.try_iter().count();
         }
-        done.store(true, Ordering::Relaxed);
-        assert!(killed >= 3, "only {killed} workers were killed");
         tables
     });
     for table in disturbed {
         assert_eq!(table, calm);
+    }
+}
+
+/// How many workers are killed.
+const KILLS: usize = 4;
+
+/// Kills workers, whatever they are doing, one at a time and after waits of random length.
+fn kill_some(killed: &AtomicUsize) {
+    let stream = Stream::new(std::process::id().into());
+    for n in 0.. {
+        if killed.load(Ordering::Relaxed) == KILLS {
+            return;
+        }
+        thread::sleep(Duration::from_secs_f64(0.5 + 5.0 * stream.uniform(2 * n)));
+        let victims = children("Init.Data.Bool");
+        if let Some(pid) = victims.get((stream.uniform(2 * n + 1) * victims.len() as f64) as usize) {
+            // SAFETY: the process was a child of this one a moment ago; if it has just been replaced, nothing is hit.
+            unsafe { libc::kill(*pid, libc::SIGKILL) };
+            killed.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }

@@ -18,7 +18,7 @@ pub fn library() -> &'static PathBuf {
 
 /// Settings for tests: quick to give up, and one process for many checks.
 pub fn options() -> Options {
-    Options { root: Some(library().clone()), checks_per_header: 1000, ..Options::default() }
+    Options { root: Some(library().clone()), checks_per_header: 1000, heartbeats: 50_000, ..Options::default() }
 }
 
 /// An environment with two workers.

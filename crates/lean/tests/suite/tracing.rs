@@ -87,7 +87,7 @@ theorem after (p : Prop) (h : p) : p := by
     );
     assert_eq!(report.losses().values().sum::<usize>(), 4);
     let problems: Vec<u32> = report.problems.iter().map(|p| p.line).collect();
-    assert_eq!(problems, [4, 24]);
+    assert_eq!(problems, [4, 23]);
 }
 
 #[test]
