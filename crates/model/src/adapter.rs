@@ -127,6 +127,7 @@ impl<B: Backend> Adapter<B> {
     }
 
     /// The same view, with the gradients of A and B; none where this matrix has no adapter or it is not being trained.
+    #[allow(clippy::type_complexity)]
     pub(crate) fn view_with_gradients(
         &mut self,
         model: &Config,

@@ -13,6 +13,9 @@ impl<B: Backend> Model<B> {
         if coefficients.len() != m {
             return Err(Error::Input(format!("{} coefficients for {m} scored tokens", coefficients.len())));
         }
+        if self.adapter.as_ref().is_some_and(|a| a.parameters().any(|p| p.grad.is_none())) {
+            return Err(Error::Input("the adapter in force is frozen; load it for training, or take it off".into()));
+        }
         let Activations { x, blocks, delta, rstd, h, lse, gradients, packed, scored_rows, targets, dropout, .. } = acts;
         let Some(g) = gradients else {
             return Err(Error::Input("these activations were planned without a backward pass".into()));

@@ -67,10 +67,10 @@ unsafe fn avx512<const M: usize>(depth: usize, a: Left, mut b: *const f32, c: *m
             column = column.add(a.col);
             b = b.add(NR);
         }
-        for r in 0..M {
+        for (r, acc) in acc.iter().enumerate() {
             let (left, right) = (c.add(r * stride), c.add(r * stride + 16));
-            _mm512_storeu_ps(left, _mm512_add_ps(_mm512_loadu_ps(left), acc[r][0]));
-            _mm512_storeu_ps(right, _mm512_add_ps(_mm512_loadu_ps(right), acc[r][1]));
+            _mm512_storeu_ps(left, _mm512_add_ps(_mm512_loadu_ps(left), acc[0]));
+            _mm512_storeu_ps(right, _mm512_add_ps(_mm512_loadu_ps(right), acc[1]));
         }
     }
 }
