@@ -13,6 +13,8 @@ mod error;
 mod forward;
 mod generator;
 mod gguf;
+#[cfg(feature = "hub")]
+mod hub;
 mod model;
 mod names;
 mod parameter;
@@ -31,6 +33,8 @@ pub use cpu::{Cpu, CpuTensor};
 pub use error::{Error, Result};
 pub use generator::{Generator, GeneratorConfig};
 pub use gguf::load_gguf;
+#[cfg(feature = "hub")]
+pub use hub::download;
 pub use model::{Block, Linear, Model};
 pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
