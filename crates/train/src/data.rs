@@ -49,8 +49,8 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Tokenises traces. Examples of more than `max_tokens` tokens are dropped rather than cut, so that no half-shown state or tactic is
-    /// learned; their trace is then weighed by the steps it has left.
+    /// Tokenises traces. Examples of more than `max_tokens` tokens are dropped rather than cut, so that no half-shown state or tactic
+    /// is learned; their trace is then weighed by the steps it has left.
     pub fn tokenize(tokenizer: &Tokenizer, traces: &[Trace], max_tokens: usize) -> Result<Self> {
         let tokenised: Vec<Vec<Example>> = traces
             .par_iter()
@@ -92,7 +92,7 @@ impl Dataset {
             (false, _) => Ok(data),
             (true, 0) => Err(Error::Data("there is no trace to train on".into())),
             (true, dropped) => Err(Error::Data(format!(
-                "all {dropped} examples are longer than max_tokens = {max_tokens} (the longest has {longest}); raise it, or give shorter traces"
+                "all {dropped} examples are longer than max_tokens = {max_tokens} (the longest has {longest}); raise it"
             ))),
         }
     }

@@ -43,7 +43,8 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// Ties a system error to its file; for `map_err`.
+    pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Error::File { path, source }
     }

@@ -148,7 +148,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Opens the lines for appending and a new event file in `events`. Lines after `step`, which a resumed run will write again, are removed.
+    /// Opens the lines for appending and a new event file in `events`. Lines after `step`, which a resumed run will write again, are
+    /// removed.
     pub fn open(path: &Path, events: &Path, step: usize) -> Result<Self> {
         if let Ok(bytes) = std::fs::read(path) {
             #[derive(Deserialize)]

@@ -1,4 +1,5 @@
-//! Which traces meet in which optimizer step: a function of the data's shape and the recipe alone, so that branches see the same order.
+//! Which traces meet in which optimizer step: a function of the data's shape and the recipe alone, so that branches see the same
+//! order.
 
 use std::ops::Range;
 

@@ -173,7 +173,7 @@ impl FromStr for Refresh {
             "online" => Ok(Refresh::Online),
             "frozen" => Ok(Refresh::Frozen),
             _ => every().map(Refresh::Every).ok_or_else(|| {
-                format!("`{text}` says nothing about when weights are refreshed; use `online`, `frozen` or `every K`, such as `every 100`")
+                format!("`{text}` is no time to refresh weights; use `online`, `frozen` or `every K`, such as `every 100`")
             }),
         }
     }

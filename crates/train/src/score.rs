@@ -21,8 +21,8 @@ pub struct Scored {
     pub tokens: usize,
 }
 
-/// Scores traces as they come, `tokens` rows at a time, and hands them on in the same order. Answers whether it came to the end; `stop` ends it
-/// early, between two handfuls.
+/// Scores traces as they come, `tokens` rows at a time, and hands them on in the same order. Answers whether it came to the end;
+/// `stop` ends it early, between two handfuls.
 pub fn score<B: Backend>(
     model: &Model<B>,
     tokenizer: &Tokenizer,
@@ -32,8 +32,13 @@ pub fn score<B: Backend>(
     mut each: impl FnMut(Scored) -> Result<()>,
 ) -> Result<bool> {
     tokenizer.check(model.config.vocab)?;
-    let most = model.config.positions;
-    let mut acts = Activations::new(model, tokens.max(most), Keep::Nothing)?;
+    let most = model.config.positions.min(tokens);
+    let limit = if tokens < model.config.positions {
+        format!("only {tokens} rows are scored together: allow more")
+    } else {
+        format!("the model has only {most} positions")
+    };
+    let mut acts = Activations::new(model, tokens, Keep::Nothing)?;
     let mut batch = Batch::new();
     let mut traces = traces.into_iter();
     loop {
@@ -57,7 +62,7 @@ pub fn score<B: Backend>(
                 None => Ok(vec![f64::NAN; examples.len()]),
                 Some(step) => {
                     let tokens = examples[step].tokens();
-                    Err(format!("step {} has {tokens} tokens, and the model only {most} positions", step + 1))
+                    Err(format!("step {} has {tokens} tokens, and {limit}", step + 1))
                 }
             };
             scored.push(Scored { trace, log_p, tokens: examples.iter().map(Example::tokens).sum() });
@@ -77,8 +82,8 @@ pub fn score<B: Backend>(
     }
 }
 
-/// Runs examples through the model in micro-batches as large as the buffers, and hands each one's log p to `each`. `go_on` is told how many
-/// examples a micro-batch had and may end the pass; then the answer is false.
+/// Runs examples through the model in micro-batches as large as the buffers, and hands each one's log p to `each`. `go_on` is told
+/// how many examples a micro-batch had and may end the pass; then the answer is false.
 pub(crate) fn score_examples<'e, B: Backend, K>(
     model: &Model<B>,
     acts: &mut Activations<B>,

@@ -1,8 +1,8 @@
 //! Event files that TensorBoard reads: records framed as TensorFlow frames them, each a small protocol buffer.
 //!
-//! A record is its length (u64), the masked CRC-32C of those eight bytes, the payload, and the payload's masked CRC-32C, all little-endian. The payload
-//! is an `Event`: wall time (field 1, double), step (2, varint) and one of: the format's version (3, string), a summary (5), a session log (7). A summary
-//! holds values (1), each a tag (1, string) and a number (2, float).
+//! A record is its length (u64), the masked CRC-32C of those eight bytes, the payload, and the payload's masked CRC-32C, all
+//! little-endian. The payload is an `Event`: wall time (field 1, double), step (2, varint) and one of: the format's version (3,
+//! string), a summary (5), a session log (7). A summary holds values (1), each a tag (1, string) and a number (2, float).
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -98,8 +98,8 @@ pub struct Summary {
     pub last: Option<Measurement>,
 }
 
-/// Trains a model that [`crate::prepare`] made ready. Warm-up and branch are the same thing: a warm-up's objective is cross-entropy, a branch starts from the
-/// warm-up's parameters. The same data and recipe give the same order of data whatever the objective.
+/// Trains a model that [`crate::prepare`] made ready. Warm-up and branch are the same thing: a warm-up's objective is cross-entropy, a
+/// branch starts from the warm-up's parameters. The same data and recipe give the same order of data whatever the objective.
 pub fn train<B: Backend>(
     model: &mut Model<B>,
     data: &Dataset,

@@ -44,8 +44,8 @@ impl Weigh for Surrogate {
     }
 }
 
-/// A search strategy of one's own, given as the triple (selection, advance, miss): its weights follow mechanically, by a recurrence that is exact and as
-/// slow as the strategy has configurations.
+/// A search strategy of one's own, given as the triple (selection, advance, miss): its weights follow mechanically, by a recurrence
+/// that is exact and as slow as the strategy has configurations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Custom<S> {
     /// For metrics and checkpoints.

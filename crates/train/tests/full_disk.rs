@@ -1,5 +1,5 @@
-//! A disk that is full while a checkpoint is written costs that checkpoint alone. The limit on file sizes holds for the whole process, so this test has one
-//! of its own.
+//! A disk that is full while a checkpoint is written costs that checkpoint alone. The limit on file sizes holds for the whole
+//! process, so this test has one of its own.
 
 #![cfg(unix)]
 

@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicBool;
 use catamount_model::{Backend, Config, Cpu, Model, load, load_adapter};
 use catamount_objective::{Dual, Objective, Status, Strategy, Surrogate};
 use catamount_search::Stream;
-use catamount_train::{Custom, Dataset, Error, Example, Outcome, Recipe, Run, Scored, Snapshot, export, prepare, score, train};
+use catamount_train::{
+    Custom, Dataset, Error, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export, prepare, score, train,
+};
 use common::{data, lora, metrics, model, recipe, tokenizer, traces};
 
 fn ce() -> Surrogate {
@@ -120,7 +122,13 @@ fn scores_come_in_order_and_agree_with_training() {
     assert!(all.unwrap());
     assert!(scored.iter().map(|s| &s.trace).eq(&traces));
     let error = scored[3].log_p.as_ref().unwrap_err();
-    assert!(error.contains("step 1") && error.contains("64 positions"), "{error}");
+    assert!(error.contains("step 1") && error.contains("only 64 positions"), "{error}");
+    let mut long = Vec::new();
+    let narrow = score(&model, &tokenizer, traces[..4].iter().cloned().map(Ok), 5, &go, |s| {
+        long.extend(s.log_p.err());
+        Ok(())
+    });
+    assert!(narrow.unwrap() && long.iter().all(|e| e.contains("only 5 rows")) && !long.is_empty(), "{long:?}");
     // An untrained model finds every tactic about as likely as its number of tokens says.
     for (i, s) in scored.iter().enumerate().filter(|(i, _)| *i != 3) {
         let log_p = s.log_p.as_ref().unwrap();
@@ -195,6 +203,20 @@ fn models_that_cannot_be_trained_are_refused_in_words() {
     let mut adapted = model(&tokenizer);
     prepare(&mut adapted, &Recipe { lora: lora(), ..recipe() }).unwrap();
     assert!(prepare(&mut adapted, &recipe()).unwrap_err().to_string().contains("[lora]"));
+    // A warm-up's adapter is never thrown away in silence.
+    let wider = LoraRecipe { rank: 3, ..lora().unwrap() };
+    let error = prepare(&mut adapted, &Recipe { lora: Some(wider), ..recipe() }).unwrap_err().to_string();
+    assert!(error.contains("rank 2") && error.contains("rank 3"), "{error}");
+    let mut turned = lora().unwrap();
+    turned.targets.reverse();
+    turned.dropout = 0.0;
+    let before = Snapshot::take(&adapted).unwrap();
+    prepare(&mut adapted, &Recipe { lora: Some(turned), ..recipe() }).unwrap();
+    assert_eq!(before, Snapshot::take(&adapted).unwrap());
+    assert_eq!(adapted.adapter.as_ref().unwrap().config.dropout, 0.0, "the recipe's dropout is in force");
+    adapted.adapter.iter_mut().flat_map(|a| a.parameters_mut()).for_each(|p| p.grad = None);
+    let error = prepare(&mut adapted, &Recipe { lora: lora(), ..recipe() }).unwrap_err().to_string();
+    assert!(error.contains("loaded as frozen"), "{error}");
     let mut bad = recipe();
     bad.optimizer.lr = 40.0;
     let error = train(&mut model(&tokenizer), &data, &ce(), &bad, &Run::new(folder.path(), "y", &go)).unwrap_err();
