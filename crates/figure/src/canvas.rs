@@ -182,9 +182,42 @@ impl Canvas {
             r#"<text x="{}" y="{}" text-anchor="{anchor}" font-size="{size}"{weight}{turn} fill="currentColor">{}</text>"#,
             r(x),
             r(y),
-            escape(text)
+            raised(&escape(text))
         );
     }
+}
+
+/// Superscripts drawn as small raised digits: few faces have the characters, and a fallback face would change mid-number.
+fn raised(text: &str) -> String {
+    let plain = |c: char| match c {
+        '\u{b9}' => Some('1'),
+        '\u{b2}' => Some('2'),
+        '\u{b3}' => Some('3'),
+        '\u{207b}' => Some('\u{2212}'),
+        '\u{2070}' | '\u{2074}'..='\u{2079}' => char::from_digit(c as u32 - 0x2070, 10),
+        _ => None,
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut up = false;
+    for c in text.chars() {
+        match (plain(c), up) {
+            (Some(digit), true) => out.push(digit),
+            (Some(digit), false) => {
+                let _ = write!(out, r#"<tspan dy="-0.4em" font-size="75%">{digit}"#);
+                up = true;
+            }
+            (None, false) => out.push(c),
+            (None, true) => {
+                // Down again for the rest; 0.4 of the small size is 0.3 of the full one.
+                let _ = write!(out, r#"</tspan><tspan dy="0.3em">{c}</tspan>"#);
+                up = false;
+            }
+        }
+    }
+    if up {
+        out.push_str("</tspan>");
+    }
+    out
 }
 
 /// A coordinate with two decimals at most.
@@ -248,4 +281,22 @@ pub(crate) fn wrap(text: &str, size: f64, limit: f64) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn superscripts_are_raised_digits() {
+        assert_eq!(raised("10\u{207b}\u{2075}"), "10<tspan dy=\"-0.4em\" font-size=\"75%\">\u{2212}5</tspan>");
+        assert_eq!(raised("n\u{b2}%"), "n<tspan dy=\"-0.4em\" font-size=\"75%\">2</tspan><tspan dy=\"0.3em\">%</tspan>");
+        assert_eq!(raised("plain"), "plain");
+    }
+
+    #[test]
+    fn text_wraps_at_spaces() {
+        assert_eq!(wrap("one two three", 10.0, 45.0), ["one two", "three"]);
+        assert!(wrap("", 10.0, 40.0).is_empty());
+    }
 }

@@ -232,6 +232,14 @@ pub(crate) fn p_text(p: f64) -> String {
     }
 }
 
+/// `= 0.012`, or `< 0.001`, to stand after a p.
+pub(crate) fn p_relation(p: f64) -> String {
+    match p_text(p).strip_prefix('<') {
+        Some(bound) => format!("< {bound}"),
+        None => format!("= {}", p_text(p)),
+    }
+}
+
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |r: &Rate| format!("{:5.1} % [{:.1}, {:.1}]", 100.0 * r.rate, 100.0 * r.low, 100.0 * r.high);
@@ -242,11 +250,11 @@ impl fmt::Display for Comparison {
         writeln!(f, "\nn = {} theorems completed by both{seeds}; b/c = {}/{} (B only / A only)", s.n, s.b, s.c)?;
         writeln!(
             f,
-            "gain of B: {:+.1} pp, 95 % interval [{:.1}, {:.1}], exact two-sided p = {}",
+            "gain of B: {:+.1} pp, 95 % interval [{:.1}, {:.1}], exact two-sided p {}",
             s.gain_pp,
             s.ci_low,
             s.ci_high,
-            p_text(s.p)
+            p_relation(s.p)
         )?;
         if let Some(boot) = &self.bootstrap {
             writeln!(f, "bootstrap over theorems: [{:.1}, {:.1}] ({} resamples)", boot.low, boot.high, boot.resamples)?;

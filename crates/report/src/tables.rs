@@ -27,13 +27,17 @@ fn percent(rate: f64) -> String {
     format!("{:.1}", 100.0 * rate)
 }
 
-/// `n`, `b/c`, gain with interval, p and corrected p as entries.
+/// `n`, `b/c`, gain with interval, p and corrected p as entries; a star for p < 0.05, bold where it survives correction.
 fn paired_entries(c: &statistics::Comparison, holm: f64) -> Vec<Entry> {
     vec![
         c.n.to_string().into(),
         format!("{}/{}", c.b, c.c).into(),
-        minus(format!("{:+.1} [{:.1}, {:.1}]", c.gain_pp, c.ci_low, c.ci_high)).into(),
-        p_text(c.p).into(),
+        Entry {
+            text: minus(format!("{:+.1} [{:.1}, {:.1}]", c.gain_pp, c.ci_low, c.ci_high)),
+            bold: holm < 0.05,
+            mark: String::new(),
+        },
+        Entry { text: p_text(c.p), bold: false, mark: if c.p < 0.05 { "*".into() } else { String::new() } },
         p_text(holm).into(),
     ]
 }

@@ -4,7 +4,7 @@ use catamount_evaluate::log::Outcome;
 use catamount_figure::{Axis, Chart, Figure, Grid, Series};
 
 use super::Drawn;
-use crate::names::strategy_label;
+use crate::names::{Objective, colours, strategy_label};
 use crate::run::{Group, Run};
 
 /// Depths beyond this are shown together at the end.
@@ -13,17 +13,19 @@ const DEEPEST: usize = 12;
 pub(super) fn figure(run: &Run) -> Option<Drawn> {
     let budget = *run.budgets().last()?;
     let strategies = run.strategies();
+    // A strategy has the colour of the objective that models it.
+    let palette = colours(&strategies.iter().map(|s| Objective::parse(s)).collect::<Vec<_>>());
     let mut panels = Vec::new();
     let mut top = 0.0f64;
     let mut deepest = 0;
     for objective in run.objectives() {
         let mut series = Vec::new();
-        for (place, strategy) in strategies.iter().enumerate() {
+        for (colour, strategy) in palette.iter().zip(&strategies) {
             let Some(shares) = run.group(&objective.full, strategy, budget).and_then(shares) else { continue };
             top = shares.iter().copied().fold(top, f64::max);
             deepest = deepest.max(shares.len());
             series.push(
-                Series::line(strategy_label(strategy), shares.iter().enumerate().map(|(d, s)| (d as f64, *s))).colour(place),
+                Series::line(strategy_label(strategy), shares.iter().enumerate().map(|(d, s)| (d as f64, *s))).colour(*colour),
             );
         }
         if !series.is_empty() {

@@ -31,7 +31,7 @@ pub(super) fn figure(run: &Run) -> Option<Drawn> {
                 (low, high) = (low.min(c.ci_low), high.max(c.ci_high));
             }
             // Error bars at one budget stand beside each other.
-            let dodge = 6.0 * (place as f64 - (objectives.len() as f64 - 2.0) / 2.0);
+            let dodge = (30.0 / objectives.len() as f64).min(6.0) * (place as f64 - (objectives.len() as f64 - 2.0) / 2.0);
             series.push(
                 Series::line(objective.label(), gains.iter().map(|(b, c)| (*b as f64, c.gain_pp)))
                     .bars(gains.iter().map(|(_, c)| (c.ci_low, c.ci_high)))

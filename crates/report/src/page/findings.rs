@@ -2,7 +2,7 @@
 
 use catamount_statistics::holm;
 
-use crate::compare::p_text;
+use crate::compare::p_relation;
 use crate::names::{CONTROL, strategy_label};
 use crate::run::{Group, Run};
 use crate::table::html as escape;
@@ -54,7 +54,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
             c.gain_pp,
             c.ci_low,
             c.ci_high,
-            if c.p < 0.0005 { "< 0.001".to_owned() } else { format!("= {}", p_text(c.p)) },
+            p_relation(c.p),
             c.b,
             c.c,
             c.n,

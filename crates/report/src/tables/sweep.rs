@@ -42,7 +42,7 @@ pub(super) fn table(run: &Run) -> Option<Table> {
         name: "sweep".into(),
         title: "Paired gain over CE".into(),
         caption: format!(
-            "n: theorems both completed; b and c: solved by the objective only and by CE only. The 95 % interval uses the variance (b + c)/n\u{b2}; p is the exact two-sided McNemar test, and Holm p corrects it for the {} comparisons of this table.",
+            "n: theorems both completed; b and c: solved by the objective only and by CE only. The 95 % interval uses the variance (b + c)/n\u{b2}; p is the exact two-sided McNemar test, and Holm p corrects it for the {} comparisons of this table. *: p < 0.05; bold: Holm p < 0.05.",
             rows.len()
         ),
         header,
