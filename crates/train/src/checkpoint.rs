@@ -39,7 +39,8 @@ pub(crate) struct Position {
 pub(crate) struct Identity {
     pub objective: String,
     pub data: String,
-    pub recipe: Recipe,
+    /// Line by line, as text: numbers are compared as they are written.
+    pub recipe: Vec<String>,
 }
 
 impl Identity {
@@ -48,7 +49,8 @@ impl Identity {
         // How often something is written does not change what is computed.
         let (log_every, checkpoints) = (1, Default::default());
         let recipe = Recipe { log_every, checkpoints, ..recipe.clone() };
-        Identity { objective: objective.describe(), data, recipe }
+        let text = toml::to_string(&recipe).expect("TOML of plain values");
+        Identity { objective: objective.describe(), data, recipe: text.lines().map(str::to_owned).collect() }
     }
 
     fn difference(&self, now: &Identity) -> Option<String> {
@@ -59,10 +61,12 @@ impl Identity {
             return Some(format!("it was made with other data ({}, now {})", self.data, now.data));
         }
         (self.recipe != now.recipe).then(|| {
-            let lines = |r: &Recipe| toml::to_string(r).unwrap_or_default();
-            let (old, new) = (lines(&self.recipe), lines(&now.recipe));
-            let changed: Vec<&str> = old.lines().filter(|l| !new.lines().any(|n| n == *l)).collect();
-            format!("it was made with another recipe: {}", changed.join(", "))
+            let only = |a: &[String], b: &[String]| {
+                let lines: Vec<&str> = a.iter().filter(|l| !b.contains(l)).map(String::as_str).collect();
+                if lines.is_empty() { "nothing".to_string() } else { lines.join(", ") }
+            };
+            let (old, new) = (only(&self.recipe, &now.recipe), only(&now.recipe, &self.recipe));
+            format!("it was made with another recipe: it said {old}, where now there is {new}")
         })
     }
 }
