@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use catamount_evaluate::log::Outcome;
-use catamount_statistics::{self as statistics, Bootstrap, Rate, Theorem, bootstrap, wilson};
+use catamount_statistics::{self as statistics, Bootstrap, Rate, Theorem, bootstrap, holm, wilson};
 use serde::Serialize;
 
 use crate::cell::{Cell, LogError};
@@ -30,6 +30,9 @@ pub struct Comparison {
     /// `n`, `b`, `c`, `gain_pp`, `ci_low`, `ci_high`, `p`, `seeds`: B against A.
     #[serde(flatten)]
     pub paired: statistics::Comparison,
+    /// p corrected for the family it was computed in, where there is one ([`compare_family`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holm_p: Option<f64>,
     /// The gain's interval again, by resampling theorems, in percentage points.
     pub bootstrap: Option<Bootstrap>,
     /// Theorems in one log or both that are not in the paired set.
@@ -58,6 +61,20 @@ pub struct Side {
 /// Compares log B with log A: the gain is B's.
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LogError> {
     compare_seeds(&[a.to_path_buf()], &[b.to_path_buf()])
+}
+
+/// Compares several logs with the same log A, each p corrected (Holm) for the whole family.
+pub fn compare_family(a: &Path, others: &[PathBuf]) -> Result<Vec<Comparison>, LogError> {
+    let first = Cell::read(a)?;
+    let mut family = Vec::new();
+    for other in others {
+        family.push(compare_cells(&[&first], &[&Cell::read(other)?])?);
+    }
+    let corrected = holm(&family.iter().map(|c| c.paired.p).collect::<Vec<_>>());
+    for (comparison, p) in family.iter_mut().zip(corrected) {
+        comparison.holm_p = Some(p);
+    }
+    Ok(family)
 }
 
 /// Compares several seeds of B with the same seeds of A, the theorem being the unit.
@@ -95,6 +112,7 @@ pub fn compare_cells(a: &[&Cell], b: &[&Cell]) -> Result<Comparison, LogError> {
         first: side(a, set.solved.0),
         second: side(b, set.solved.1),
         paired,
+        holm_p: None,
         bootstrap: bootstrap(&differences, RESAMPLES, BOOTSTRAP_SEED),
         only_b: named(|t| t.b > 0),
         only_a: named(|t| t.c > 0),
@@ -256,6 +274,9 @@ impl fmt::Display for Comparison {
             s.ci_high,
             p_relation(s.p)
         )?;
+        if let Some(p) = self.holm_p {
+            writeln!(f, "corrected for the family of comparisons (Holm): p {}", p_relation(p))?;
+        }
         if let Some(boot) = &self.bootstrap {
             writeln!(f, "bootstrap over theorems: [{:.1}, {:.1}] ({} resamples)", boot.low, boot.high, boot.resamples)?;
         }

@@ -24,7 +24,7 @@ mod training;
 mod trees;
 
 pub use cell::{Cell, LogError, Tally};
-pub use compare::{Comparison, Side, compare, compare_cells, compare_seeds};
+pub use compare::{Comparison, Side, compare, compare_cells, compare_family, compare_seeds};
 pub use report::{Report, report};
 pub use run::ReportError;
 pub use table::{Entry, Table};

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use catamount_evaluate::log::{Outcome, Record};
-use catamount_report::{Cell, LogError, compare, compare_seeds};
+use catamount_report::{Cell, LogError, compare, compare_family, compare_seeds};
 use synthetic::{manifest, record, theorem, write_cell};
 
 fn result(name: &str, outcome: Outcome) -> Record {
@@ -42,6 +42,21 @@ fn the_papers_row_comes_out_of_logs() {
     assert_eq!((back.paired.b, back.paired.c, back.paired.p), (1, 10, found.paired.p));
     let boot = found.bootstrap.unwrap();
     assert!((boot.low - 0.546).abs() < 0.5 && (boot.high - 3.384).abs() < 0.5, "{boot:?}");
+}
+
+#[test]
+fn a_family_is_corrected() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = paper_logs(dir.path());
+    let records: Vec<Record> = (0..458).map(|i| result(&theorem(i), Outcome::Budget)).collect();
+    let none = write_cell(dir.path(), &manifest("ua", "pass", 16, 42, 458), &records);
+    let family = compare_family(&a, &[b.clone(), none]).unwrap();
+    let single = compare(&a, &b).unwrap();
+    assert_eq!(single.holm_p, None);
+    assert!(!single.to_json().contains("holm_p"));
+    assert!((family[0].holm_p.unwrap() - single.paired.p).abs() < 1e-12, "the larger of two is its own");
+    assert!(family[1].paired.c == 91 && (family[1].holm_p.unwrap() / family[1].paired.p - 2.0).abs() < 1e-12);
+    assert!(family[1].to_string().contains("(Holm): p < 0.001"));
 }
 
 #[test]

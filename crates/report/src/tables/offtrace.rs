@@ -36,7 +36,7 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     Some(Table {
         name: "offtrace".into(),
         title: "Off-trace behaviour, measured from search trees".into(),
-        caption: "What demonstrations alone cannot determine: \u{3ba}, the expansions a miss costs until the search is back on the trace; q, the share of misses it never returns from; bypass, the share of proofs that leave the demonstrated trace.".into(),
+        caption: "What demonstrations alone cannot determine: \u{3ba}, the expansions a miss costs until the search is back on the trace; q or absorption, the share of misses it never returns from; bypass, proofs found off the demonstrated trace. Columns are named as the measurement names them.".into(),
         header: keys,
         text_columns,
         rows,
