@@ -2,12 +2,13 @@
 //!
 //! `cargo bench -p catamount-lean` (not timed by any test; run it on a machine at rest).
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use catamount_lean::{Lean, Options};
-use catamount_search::{Environment, StateId};
+use catamount_search::{Answer, Ask, Environment, NodeId, Reached, SearchSettings, StateId, Stream, Verdict};
 use catamount_traces::Theorem;
 
 /// A mix such as a search sees: most of it fails, and failing is quick.
@@ -38,9 +39,7 @@ fn rate(lean: &Lean, workers: usize) -> f64 {
                 let mut session = lean.open(&theorem).expect("the theorem opens");
                 while begin.elapsed() < LENGTH {
                     for tactic in TACTICS {
-                        if let catamount_search::Verdict::Open { state, .. } =
-                            session.apply(StateId(0), tactic).expect("the worker lives")
-                        {
+                        if let Verdict::Open { state, .. } = session.apply(StateId(0), tactic).expect("the worker lives") {
                             session.release(state);
                         }
                         done.fetch_add(1, Ordering::Relaxed);
@@ -50,6 +49,48 @@ fn rate(lean: &Lean, workers: usize) -> f64 {
         }
     });
     done.into_inner() as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// How much of a search's time the prover has, when the policy costs nothing.
+fn share(lean: &Lean) -> f64 {
+    let theorem = Theorem { name: "t".into(), statement: "theorem t (a b : Nat) : a + b < b + a".into(), ..Theorem::default() };
+    let (begin, mut proving) = (Instant::now(), Duration::ZERO);
+    let stream = Stream::new(1);
+    let mut draws = 0;
+    while begin.elapsed() < LENGTH {
+        let mut search = SearchSettings::default().search("bfs", 256).expect("bfs is a strategy");
+        let opening = Instant::now();
+        let mut session = lean.open(&theorem).expect("the theorem opens");
+        proving += opening.elapsed();
+        let mut states = HashMap::from([(NodeId::ROOT, StateId(0))]);
+        while let Ask::Expand(wanted) = search.ask(&mut |weights| weights.len() - 1) {
+            for (node, _) in wanted.iter().flat_map(|e| (0..e.samples).map(|n| (e.node, n))) {
+                draws += 1;
+                let tactic = TACTICS[(stream.uniform(draws) * TACTICS.len() as f64) as usize];
+                if search.tried(node, tactic).is_some() {
+                    search.tell(node, tactic, -1.0, Answer::Rejected);
+                    continue;
+                }
+                let asked = Instant::now();
+                let verdict = session.apply(states[&node], tactic).expect("the worker lives");
+                proving += asked.elapsed();
+                match verdict {
+                    Verdict::Open { state, .. } => {
+                        if let Reached::Open(next) = search.tell(node, tactic, -1.0, Answer::Open) {
+                            states.insert(next, state);
+                        }
+                    }
+                    Verdict::Proved => {
+                        search.tell(node, tactic, -1.0, Answer::Proved);
+                    }
+                    Verdict::Rejected { .. } => {
+                        search.tell(node, tactic, -1.0, Answer::Rejected);
+                    }
+                }
+            }
+        }
+    }
+    proving.as_secs_f64() / begin.elapsed().as_secs_f64()
 }
 
 fn main() {
@@ -64,6 +105,7 @@ fn main() {
     rate(&one, 1); // warm: the first use of each tactic compiles it
     let first = rate(&one, 1);
     println!("one worker:                 {first:.0} tactics/s, then {} MiB", one.memory_mb()[0]);
+    println!("search with a free policy:  {:.1} % of the time is the prover's", 100.0 * share(&one));
     drop(one);
     let (two, ready_two) = started(2);
     println!("ready, two side by side:    {:.1} s", ready_two.as_secs_f64());

@@ -29,6 +29,19 @@ pub(crate) const SCRIPTS: [(&str, &str); 5] = [
     ("ir-to-olean.cjs", include_str!("../host/ir-to-olean.cjs")),
 ];
 
+/// Commands to run after a module under WebAssembly, where the package's compiler cannot build what the module defines: the
+/// same tactics and commands in simpler words.
+const PATCHES: [(&str, &str); 3] = [
+    ("Batteries.Tactic.Alias", include_str!("../patches/Batteries.Tactic.Alias.lean")),
+    ("Batteries.Tactic.Init", include_str!("../patches/Batteries.Tactic.Init.lean")),
+    ("Batteries.Tactic.SeqFocus", include_str!("../patches/Batteries.Tactic.SeqFocus.lean")),
+];
+
+/// The patch of a module; mostly none.
+pub(crate) fn patch(module: &str) -> &'static str {
+    PATCHES.iter().find(|(name, _)| *name == module).map_or("", |(_, text)| text)
+}
+
 /// Lower-case hexadecimal SHA-256.
 pub(crate) fn sha256(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();

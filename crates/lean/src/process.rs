@@ -265,3 +265,34 @@ fn keep_tail(mut err: impl Read, said: &Mutex<Vec<u8>>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::launch;
+    use crate::options::Host;
+
+    #[test]
+    fn lines_that_are_no_requests_do_not_end_the_server() {
+        let options = Options::default();
+        let launch = launch(&Host::default()).expect("Lean is prepared");
+        let mut process = Process::start(&launch, &options.imports, &options).expect("the server starts");
+        let limit = Duration::from_secs(60);
+        for nonsense in [&b"\xff\xfe\xfd\n"[..], b"not json\n", b"{\"cmd\":\"tac\"}\n", b"[1,2\n", b"\n"] {
+            process.send(nonsense).expect("it is alive");
+        }
+        let start = |statement| Request::Start { ctx: 0, statement, heartbeats: 200_000 };
+        let reply = process.ask(&start("theorem t : 1 = 1"), &[7, 8], limit).expect("it answers");
+        assert_eq!((reply.ok, reply.goals.as_str()), (true, "⊢ 1 = 1"));
+        let reply = process.ask(&Request::Finish { state: 99 }, &[], limit).expect("it answers");
+        assert_eq!((reply.ok, reply.kind.as_str()), (false, "request"));
+    }
+
+    #[test]
+    fn a_module_that_is_not_there_is_named() {
+        let options = Options::default();
+        let launch = launch(&Host::default()).expect("Lean is prepared");
+        let said = Process::start(&launch, &["No.Such.Module".into()], &options).err().expect("it cannot start").to_string();
+        assert!(said.contains("No.Such.Module"), "{said}");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::assets;
 use crate::error::Error;
 use crate::options::{Host, Options};
 use crate::process::{Failure, Launch, Process};
@@ -216,8 +217,9 @@ impl Worker {
     /// Elaborates one file in a context.
     pub fn file(&mut self, source: &Source, ctx: u64, trace: bool) -> Result<Reply, Trouble> {
         let imports = matches!(self.options.host, Host::Native { .. });
+        let after = if imports { "" } else { assets::patch(&source.module) };
         let request =
-            Request::File { ctx, text: &source.text, path: &source.path, module: &source.module, trace, imports, after: "" };
+            Request::File { ctx, text: &source.text, path: &source.path, module: &source.module, trace, imports, after };
         let limit = self.options.file_limit;
         self.demand(&request, limit)
     }
