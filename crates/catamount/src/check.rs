@@ -1,6 +1,6 @@
 //! `catamount check`: finished proofs, judged by the prover alone.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -8,7 +8,7 @@ use catamount_search::Checked;
 use catamount_traces::Theorem;
 use serde::{Deserialize, Serialize};
 
-use crate::environment;
+use crate::environment::{self, Prover};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -36,6 +36,9 @@ struct Judged {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.environment.env == Prover::Lean {
+        return lean(arguments);
+    }
     let environment = arguments.environment.open()?;
     let input: Box<dyn BufRead> = match &arguments.file {
         Some(path) => {
@@ -65,4 +68,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         out.write_all(b"\n")?;
     }
     Ok(())
+}
+
+/// Lean's claims carry their own header and statement, and each is judged in a fresh process.
+fn lean(arguments: &Arguments) -> Result<()> {
+    let mut lines = Vec::new();
+    match &arguments.file {
+        Some(path) => lines = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+        None => {
+            std::io::stdin().lock().read_to_end(&mut lines).context("cannot read standard input")?;
+        }
+    }
+    let lean = catamount_lean::Lean::new(arguments.environment.lean.options()?)?;
+    let mut out = std::io::stdout().lock();
+    let mut failure = None;
+    lean.rule_lines(&lines, |ruling| {
+        let written = serde_json::to_string(ruling).map_err(anyhow::Error::from).and_then(|line| Ok(writeln!(out, "{line}")?));
+        failure = failure.take().or(written.err());
+    })
+    .map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    failure.map_or(Ok(()), Err)
 }

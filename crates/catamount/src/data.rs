@@ -15,6 +15,8 @@ pub enum Command {
     Metamath(MetamathArguments),
     /// Split a file of traces (own format, LeanDojo JSON, Parquet) into train, valid and test.
     Split(SplitArguments),
+    /// Trace a Lean library: every theorem proved by tactics, as a linear sequence that replays.
+    TraceLean(TraceLeanArguments),
     /// Convert traces from one format to another, chosen by extension: .jsonl, .json (LeanDojo), .parquet.
     Convert { input: PathBuf, output: PathBuf },
     /// Check a file of traces line by line.
@@ -27,13 +29,13 @@ pub enum Command {
 pub struct SplitOptions {
     /// Shares of train, valid and test: fractions (0.9,0.05,0.05) or counts (rest,500,500).
     #[arg(long, default_value = "0.9,0.05,0.05")]
-    split: Split,
+    pub split: Split,
     /// Seed of the split.
     #[arg(long, default_value_t = 42)]
-    seed: u64,
+    pub seed: u64,
     /// Folder for train.jsonl, valid.jsonl, test.jsonl and manifest.json.
     #[arg(long)]
-    out: PathBuf,
+    pub out: PathBuf,
 }
 
 #[derive(clap::Args)]
@@ -57,10 +59,22 @@ pub struct SplitArguments {
     split: SplitOptions,
 }
 
+#[derive(clap::Args)]
+pub struct TraceLeanArguments {
+    /// A Lean file, a folder of them, or `bundled` for the library that comes with the program.
+    path: PathBuf,
+    #[command(flatten)]
+    lean: environment::LeanArguments,
+    /// The file of traces to write.
+    #[arg(long)]
+    out: PathBuf,
+}
+
 pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Metamath(arguments) => metamath(arguments),
         Command::Split(arguments) => split(arguments),
+        Command::TraceLean(arguments) => trace_lean(arguments),
         Command::Convert { input, output } => convert(input, output),
         Command::Validate { file } => validate(file),
         Command::Stats { file } => {
@@ -70,7 +84,7 @@ pub fn run(command: &Command) -> Result<()> {
     }
 }
 
-fn load(path: &Path) -> Result<Vec<Trace>> {
+pub fn load(path: &Path) -> Result<Vec<Trace>> {
     let loaded = read_any(path)?;
     if let Some(first) = loaded.skipped.first() {
         eprintln!(
@@ -83,9 +97,59 @@ fn load(path: &Path) -> Result<Vec<Trace>> {
     Ok(loaded.traces)
 }
 
+fn trace_lean(arguments: &TraceLeanArguments) -> Result<()> {
+    let mut options = arguments.lean.options()?;
+    let mut path = arguments.path.clone();
+    if path == Path::new("bundled") && !path.exists() {
+        path = arguments.out.with_extension("library");
+        catamount_lean::write_bundled_library(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        options.root = Some(path.clone());
+    }
+    let traces = traced(&options, &path)?;
+    jsonl::write(&arguments.out, &traces)?;
+    println!("{} traces written to {}", traces.len(), arguments.out.display());
+    Ok(())
+}
+
+/// Traces a Lean library and says what was lost and why.
+pub fn traced(options: &catamount_lean::Options, path: &Path) -> Result<Vec<Trace>> {
+    let bar = progress::bar(0, "files");
+    let report = catamount_lean::trace(options, path, |progress| {
+        bar.set_length(progress.total as u64);
+        bar.set_position(progress.done as u64);
+    })?;
+    bar.finish_and_clear();
+    eprintln!(
+        "{} files, {} theorems, {} proved by tactics: {} traces that replay, {} lost",
+        report.files,
+        report.theorems,
+        report.by_tactics,
+        report.traces.len(),
+        report.lost.len()
+    );
+    for (why, count) in report.losses() {
+        eprintln!("  lost: {count} x {why}");
+    }
+    if !report.problems.is_empty() {
+        let first = &report.problems[0];
+        eprintln!(
+            "{} commands did not elaborate; the first is {}:{}: {}",
+            report.problems.len(),
+            first.file,
+            first.line,
+            first.error
+        );
+    }
+    Ok(report.traces)
+}
+
 fn metamath(arguments: &MetamathArguments) -> Result<()> {
-    let database = environment::database(&arguments.database)?;
-    let steps = arguments.steps;
+    write_metamath(&arguments.database, arguments.steps, &arguments.split)
+}
+
+/// Extracts a database's proofs into a split folder.
+pub fn write_metamath(database_name: &Path, steps: Steps, options: &SplitOptions) -> Result<()> {
+    let database = environment::database(database_name)?;
     // Parts are decided from the statements alone, so that traces can be written as they are made.
     let stub = |id| Trace {
         theorem: Theorem { name: database.assertion(id).label().to_string(), ..Theorem::default() },
@@ -93,8 +157,8 @@ fn metamath(arguments: &MetamathArguments) -> Result<()> {
     };
     let ids: HashMap<String, _> = database.theorems().map(|id| (database.assertion(id).label().to_string(), id)).collect();
     let key = |trace: &Trace| database.key(ids[&trace.theorem.name]).to_string();
-    let parts = arguments.split.split.apply(database.theorems().map(stub).collect(), arguments.split.seed, key)?;
-    let mut writers = Writers::create(&arguments.split.out, "train", "valid", "test")?;
+    let parts = options.split.apply(database.theorems().map(stub).collect(), options.seed, key)?;
+    let mut writers = Writers::create(&options.out, "train", "valid", "test")?;
     let mut part_of: HashMap<String, usize> = HashMap::new();
     for (part, traces) in [parts.train, parts.valid, parts.test].into_iter().enumerate() {
         part_of.extend(traces.into_iter().map(|trace| (trace.theorem.name, part)));
@@ -116,11 +180,10 @@ fn metamath(arguments: &MetamathArguments) -> Result<()> {
         return Err(error);
     }
 
-    let mut manifest =
-        Manifest::new(environment::database_path(&arguments.database)?.display().to_string(), Some(arguments.split.seed));
-    manifest.settings.insert("split".into(), arguments.split.split.to_string().into());
+    let mut manifest = Manifest::new(environment::database_path(database_name)?.display().to_string(), Some(options.seed));
+    manifest.settings.insert("split".into(), options.split.to_string().into());
     manifest.settings.insert("steps".into(), steps.to_string().into());
-    let counts = writers.finish(&arguments.split.out, manifest)?;
+    let counts = writers.finish(&options.out, manifest)?;
     println!(
         "{} theorems: {} traces with {} steps ({}), {} trivial, {} without a trace",
         extracted.theorems,
@@ -136,7 +199,7 @@ fn metamath(arguments: &MetamathArguments) -> Result<()> {
     if filtered > 0 {
         println!("{filtered} traces outside --steps {steps} were not written");
     }
-    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], arguments.split.out.display());
+    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], options.out.display());
     Ok(())
 }
 
@@ -147,18 +210,22 @@ fn histogram(lengths: &[usize]) -> String {
 }
 
 fn split(arguments: &SplitArguments) -> Result<()> {
-    let traces = load(&arguments.file)?;
-    let parts = arguments.split.split.apply(traces, arguments.split.seed, text_key)?;
-    let mut writers = Writers::create(&arguments.split.out, "train", "valid", "test")?;
+    write_split(load(&arguments.file)?, &arguments.file, &arguments.split)
+}
+
+/// Writes traces into a split folder.
+pub fn write_split(traces: Vec<Trace>, source: &Path, options: &SplitOptions) -> Result<()> {
+    let parts = options.split.apply(traces, options.seed, text_key)?;
+    let mut writers = Writers::create(&options.out, "train", "valid", "test")?;
     for (part, traces) in [&parts.train, &parts.valid, &parts.test].into_iter().enumerate() {
         for trace in traces {
             writers.write(part, trace)?;
         }
     }
-    let mut manifest = Manifest::new(arguments.file.display().to_string(), Some(arguments.split.seed));
-    manifest.settings.insert("split".into(), arguments.split.split.to_string().into());
-    let counts = writers.finish(&arguments.split.out, manifest)?;
-    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], arguments.split.out.display());
+    let mut manifest = Manifest::new(source.display().to_string(), Some(options.seed));
+    manifest.settings.insert("split".into(), options.split.to_string().into());
+    let counts = writers.finish(&options.out, manifest)?;
+    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], options.out.display());
     Ok(())
 }
 

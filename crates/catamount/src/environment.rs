@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
+use catamount_lean::{Host, Lean, Options};
 use catamount_metamath::{Database, Metamath};
 use catamount_search::Environment;
+use catamount_traces::Theorem;
 
 /// Where Debian's package `metamath-databases` puts its files.
 const DEBIAN: &str = "/usr/share/metamath/databases";
@@ -14,6 +17,8 @@ const DEBIAN: &str = "/usr/share/metamath/databases";
 pub enum Prover {
     /// Metamath, in this process.
     Metamath,
+    /// Lean 4: the toolchain of a Lake project, or a WebAssembly build that needs only node.
+    Lean,
 }
 
 #[derive(clap::Args)]
@@ -21,15 +26,84 @@ pub struct Arguments {
     /// The prover.
     #[arg(long, value_enum, default_value = "metamath")]
     pub env: Prover,
-    /// Metamath database: a file, or the name of one in Debian's metamath-databases.
+    /// Metamath: a database file, or the name of one in Debian's metamath-databases.
     #[arg(long, default_value = "set.mm")]
     pub database: PathBuf,
+    #[command(flatten)]
+    pub lean: LeanArguments,
+}
+
+#[derive(clap::Args)]
+pub struct LeanArguments {
+    /// Lean: the Lake project that the theorems live in; its own toolchain is used.
+    #[arg(long)]
+    pub project: Option<PathBuf>,
+    /// Lean without a toolchain: the folder that the theorems' files are relative to.
+    #[arg(long)]
+    pub root: Option<PathBuf>,
+    /// Lean: modules to import where a theorem's header names none.
+    #[arg(long, value_delimiter = ',')]
+    pub imports: Option<Vec<String>>,
+    /// Lean: server processes.
+    #[arg(long, default_value_t = 2)]
+    pub workers: usize,
+    /// Lean: wall-clock limit for one tactic, in seconds.
+    #[arg(long, default_value_t = 60.0)]
+    pub tactic_limit: f64,
+    /// Lean: wall-clock limit for checking one finished proof, in seconds.
+    #[arg(long, default_value_t = 120.0)]
+    pub check_limit: f64,
+    /// Lean: axioms that a proof may rest on.
+    #[arg(long, value_delimiter = ',')]
+    pub axioms: Option<Vec<String>>,
+}
+
+impl LeanArguments {
+    pub fn options(&self) -> Result<Options> {
+        let mut options = Options { workers: self.workers, ..Options::default() };
+        if let Some(project) = &self.project {
+            options.host = Host::Native { project: project.clone() };
+        }
+        options.root = self.root.clone().or_else(|| self.project.clone());
+        options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
+        options.check_limit = seconds(self.check_limit, "--check-limit")?;
+        if let Some(imports) = &self.imports {
+            options.imports.clone_from(imports);
+        }
+        if let Some(axioms) = &self.axioms {
+            options.allowed_axioms.clone_from(axioms);
+        }
+        Ok(options)
+    }
+}
+
+fn seconds(value: f64, flag: &str) -> Result<Duration> {
+    match Duration::try_from_secs_f64(value) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => bail!("{flag} is a positive number of seconds, not {value}"),
+    }
 }
 
 impl Arguments {
     pub fn open(&self) -> Result<Arc<dyn Environment>> {
         match self.env {
             Prover::Metamath => Ok(Arc::new(Metamath::new(database(&self.database)?))),
+            Prover::Lean => Ok(Arc::new(Lean::new(self.lean.options()?)?)),
+        }
+    }
+
+    /// A theorem from the command line: a label, or for Lean a whole statement.
+    pub fn theorem(&self, text: &str, header: Option<&str>) -> Theorem {
+        let statement = text.trim_start();
+        let named = statement.split_whitespace().nth(1).unwrap_or(statement);
+        match self.env {
+            Prover::Lean if statement.starts_with("theorem ") || statement.starts_with("lemma ") => Theorem {
+                name: named.trim_end_matches(':').to_string(),
+                statement: statement.to_string(),
+                header: Some(header.unwrap_or_default().to_string()),
+                ..Theorem::default()
+            },
+            _ => Theorem { name: text.to_string(), ..Theorem::default() },
         }
     }
 }
@@ -39,6 +113,7 @@ pub fn database(path: &Path) -> Result<Database> {
     Ok(Database::open(database_path(path)?)?)
 }
 
+/// Where a Metamath database is.
 pub fn database_path(path: &Path) -> Result<PathBuf> {
     if path.exists() {
         return Ok(path.to_path_buf());

@@ -1,9 +1,10 @@
 //! `catamount export`: found proofs, for another program to verify.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use catamount_evaluate::cell::read_log;
 use catamount_evaluate::log::Outcome;
 
@@ -13,6 +14,8 @@ use crate::environment;
 enum Format {
     /// The Metamath database, with each found proof in place of the original.
     Mm,
+    /// Lean text that a person can paste; needs --theorems.
+    Lean,
 }
 
 #[derive(clap::Args)]
@@ -23,6 +26,9 @@ pub struct Arguments {
     /// The database that was searched: a file, or the name of one in Debian's metamath-databases.
     #[arg(long, default_value = "set.mm")]
     database: PathBuf,
+    /// Lean: the file of theorems that was searched, for their statements.
+    #[arg(long)]
+    theorems: Option<PathBuf>,
     /// Cell logs. A theorem proved in several keeps the first proof.
     #[arg(required = true)]
     logs: Vec<PathBuf>,
@@ -47,6 +53,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             database.export(&proofs, &mut out)?;
             out.flush()?;
+        }
+        Format::Lean => {
+            let path = arguments.theorems.as_ref().context("--format lean needs --theorems, the file that was searched")?;
+            let traces = catamount_traces::read_any(path)?.traces;
+            let theorems: HashMap<&str, _> = traces.iter().map(|trace| (trace.theorem.name.as_str(), &trace.theorem)).collect();
+            let mut out = std::io::stdout().lock();
+            for (name, tactics) in &proofs {
+                let theorem = theorems.get(name.as_str()).with_context(|| format!("{} has no theorem {name}", path.display()))?;
+                writeln!(out, "{}", catamount_lean::export(theorem, tactics))?;
+            }
         }
     }
     eprintln!("{} proofs exported", proofs.len());

@@ -2,14 +2,21 @@
 
 mod check;
 mod command;
+mod compare;
 mod data;
+mod device;
+mod doctor;
 mod environment;
 mod eval;
+mod experiment;
 mod export;
+mod generate;
+mod model;
 mod policy;
 mod pool;
 mod progress;
 mod prove;
+mod score;
 mod stop;
 mod weights;
 
@@ -29,6 +36,12 @@ struct Cli {
 enum Command {
     /// Weights of traces from their tactics' log-probabilities (JSON lines in, JSON lines out).
     Weights(weights::Arguments),
+    /// The paper's analysis as numbers and figures.
+    Theory {
+        /// Folder for the figures (SVG), their data (CSV) and an index.
+        #[arg(long)]
+        out: std::path::PathBuf,
+    },
     /// Import, extract, split, validate and describe proof traces.
     #[command(subcommand)]
     Data(data::Command),
@@ -38,8 +51,25 @@ enum Command {
     Eval(eval::Arguments),
     /// Check finished proofs with the prover alone.
     Check(check::Arguments),
-    /// Write found proofs for another program to verify.
+    /// Write found proofs for another program, or a person, to verify.
     Export(export::Arguments),
+    /// Run a whole study from one file: data, warm-up, branches, cells, report.
+    Run(experiment::Arguments),
+    /// The first half of a study: data, warm-up and one branch per objective.
+    Train(experiment::Arguments),
+    /// log p of every tactic of a file of traces, for `catamount weights`.
+    Score(score::Arguments),
+    /// Sample tactics for a state.
+    Generate(generate::Arguments),
+    /// Paired statistics of two cells.
+    Compare(compare::Arguments),
+    /// Tables, figures and the page of a study's folder.
+    Report {
+        /// The study's folder.
+        folder: std::path::PathBuf,
+    },
+    /// Say what is installed, which versions, and what is missing.
+    Doctor(doctor::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +81,14 @@ fn main() -> ExitCode {
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Theory { out } => theory(&out),
+        Command::Run(arguments) => experiment::run(&arguments, false),
+        Command::Train(arguments) => experiment::run(&arguments, true),
+        Command::Score(arguments) => score::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Report { folder } => report(&folder),
+        Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match result {
         Ok(()) if stop::requested() => ExitCode::from(130),
@@ -61,6 +99,18 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn theory(out: &std::path::Path) -> anyhow::Result<()> {
+    let written = catamount_theory::theory(out, &mut |what| eprintln!("{what}"))?;
+    println!("{} files written to {}", written.len(), out.display());
+    Ok(())
+}
+
+fn report(folder: &std::path::Path) -> anyhow::Result<()> {
+    let report = catamount_report::report(folder)?;
+    println!("{}", report.page.display());
+    Ok(())
 }
 
 /// The reader of our output has seen enough (`catamount ... | head`): not an error.

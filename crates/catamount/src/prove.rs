@@ -7,15 +7,17 @@ use anyhow::{Result, bail};
 use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
 use catamount_evaluate::log::{Outcome, TreeRecord};
 use catamount_search::Environment;
-use catamount_traces::Theorem;
 
 use crate::eval::SearchArguments;
 use crate::{environment, policy, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The theorem: a label of the Metamath database.
+    /// The theorem: a label of the Metamath database, or a Lean statement such as "theorem t (a b : Nat) : a + b = b + a".
     theorem: String,
+    /// Lean commands before the theorem.
+    #[arg(long)]
+    header: Option<String>,
     #[command(flatten)]
     environment: environment::Arguments,
     #[command(flatten)]
@@ -29,7 +31,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let environment: Arc<dyn Environment> = arguments.environment.open()?;
-    let theorem = Theorem { name: arguments.theorem.clone(), ..Theorem::default() };
+    let theorem = arguments.environment.theorem(&arguments.theorem, arguments.header.as_deref());
     // A theorem that does not open is the user's mistake here, not a fault to be logged.
     let root = environment.open(&theorem).map_err(|fault| anyhow::anyhow!("{fault}"))?.root().to_string();
     println!("{root}\n");

@@ -152,6 +152,32 @@ impl Plan {
         self.steps.iter().filter(|step| !stamp::is_done(folder, step)).collect()
     }
 
+    /// The plan as text: every step, whether it is up to date, and what it costs: how long it took last time, or how much work it is.
+    pub fn describe(&self, experiment: &Experiment, folder: &Path) -> String {
+        let mut text = String::new();
+        let (mut known, mut unknown) = (0.0, 0);
+        for step in &self.steps {
+            let done = stamp::is_done(folder, step);
+            let last = stamp::last_seconds(folder, step);
+            if !done {
+                known += last.unwrap_or(0.0);
+                unknown += usize::from(last.is_none());
+            }
+            let cost = match last {
+                Some(seconds) => format!("{seconds:.0} s last time"),
+                None => work(experiment, step),
+            };
+            let state = if done { "up to date" } else { "to do" };
+            text.push_str(&format!("{state:<11} {:<28} {cost}\n", step.name));
+        }
+        text.push_str(&format!("{known:.0} s for the steps that were timed before"));
+        if unknown > 0 {
+            text.push_str(&format!("; {unknown} steps have never run here"));
+        }
+        text.push('\n');
+        text
+    }
+
     /// A step by name.
     pub fn step(&self, name: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.name == name)
@@ -166,6 +192,20 @@ fn searching(experiment: &Experiment) -> String {
         (evaluation.time_limit, evaluation.theorem_time_limit, experiment.seed, evaluation.trees),
     );
     erased::Json::json(&parts)
+}
+
+/// How much work a step is, where it was never timed.
+fn work(experiment: &Experiment, step: &Step) -> String {
+    let theorems = experiment.evaluation.limit.map_or("all".to_string(), |limit| limit.to_string());
+    let traces = experiment.data.limit.map_or("all".to_string(), |limit| format!("at most {limit}"));
+    match &step.kind {
+        StepKind::Data => "extract, replay and split".to_string(),
+        StepKind::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
+        StepKind::Branch { .. } => format!("{} epochs over {traces} traces", experiment.branch.epochs),
+        StepKind::OffTrace { budget, .. } => format!("up to {budget} expansions for each of 200 validation theorems"),
+        StepKind::Cell { budget, .. } => format!("up to {budget} expansions for each of {theorems} theorems"),
+        StepKind::Report => "seconds".to_string(),
+    }
 }
 
 /// Whether an objective belongs under a strategy: the search-agnostic ones everywhere, the others under the strategy they model. `bfs` and

@@ -1,0 +1,155 @@
+//! `catamount run` and `catamount train`: a study from one file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use catamount_experiment::{Experiment, Host, PRESETS, Plan, StepKind, preset};
+use catamount_lean::Lean;
+use catamount_metamath::Metamath;
+use catamount_model::Backend;
+use catamount_search::Environment;
+use catamount_traces::Steps;
+
+use crate::device::{Device, OnDevice};
+use crate::{command, data, environment, model, stop};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// An experiment's file, or a preset: demo, metamath, lean-demo, paper-matrix, paper-sweep, paper-matching, paper-priors.
+    experiment: String,
+    /// Folder of the study; named after the experiment if not given.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// auto, cpu or cuda:0.
+    #[arg(long, default_value = "auto")]
+    device: Device,
+    /// Print the plan, with what is up to date and what the rest costs, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the experiment's file (to start one of your own from a preset) and do nothing.
+    #[arg(long)]
+    print: bool,
+}
+
+pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
+    let path = Path::new(&arguments.experiment);
+    if arguments.print
+        && let Some((.., text)) = PRESETS.iter().find(|(name, ..)| *name == arguments.experiment)
+    {
+        print!("{text}");
+        return Ok(());
+    }
+    let experiment = if path.exists() { Experiment::read(path)? } else { preset(&arguments.experiment)? };
+    let stem = path.file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy().into_owned());
+    let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
+    let library = folder.join("library");
+    let mut plan = Plan::new(&experiment, &source(&experiment)?);
+    if training_only {
+        plan.steps.retain(|step| !matches!(step.kind, StepKind::Cell { .. } | StepKind::Report));
+    }
+    if arguments.dry_run {
+        print!("{}", plan.describe(&experiment, &folder));
+        return Ok(());
+    }
+    arguments.device.run(Study { experiment: &experiment, plan: &plan, folder: &folder, library: &library })?;
+    if !training_only {
+        let table = folder.join("report").join("matrix.md");
+        if let Ok(text) = std::fs::read_to_string(&table) {
+            println!("\n{text}");
+        }
+        println!("report: {}", folder.join("report").join("index.html").display());
+    }
+    Ok(())
+}
+
+/// A hash of the data itself, so that another database or another file of traces is another study.
+fn source(experiment: &Experiment) -> Result<String> {
+    let path = match (&experiment.data.database, &experiment.data.traces) {
+        (_, Some(traces)) => traces.clone(),
+        (Some(database), None) => environment::database_path(Path::new(database))?,
+        (None, None) => return Ok(format!("bundled library {}", env!("CARGO_PKG_VERSION"))),
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_mmap_rayon(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+struct Study<'a> {
+    experiment: &'a Experiment,
+    plan: &'a Plan,
+    folder: &'a Path,
+    library: &'a Path,
+}
+
+impl OnDevice for Study<'_> {
+    type Output = ();
+
+    fn run<B: Backend>(self, backend: Arc<B>) -> Result<()> {
+        let environment = self.environment()?;
+        let data = |out: &Path| self.data(out).map_err(|error| format!("{error:#}"));
+        let load = |name: &str, trained: bool| model::by_name(name, &backend, trained).map_err(|error| format!("{error:#}"));
+        let host = Host {
+            backend: Arc::clone(&backend),
+            environment,
+            data: &data,
+            load: &load,
+            folder: self.folder,
+            stop: stop::on_interrupt(),
+            threads: rayon::current_num_threads(),
+            command: command::line(),
+            commit: command::commit(),
+            say: &|text| eprintln!("{text}"),
+        };
+        match catamount_experiment::run(self.experiment, self.plan, &host) {
+            Err(catamount_experiment::Error::Interrupted) => {
+                eprintln!("interrupted; run the same command again to go on");
+                std::process::exit(130);
+            }
+            result => Ok(result?),
+        }
+    }
+}
+
+impl Study<'_> {
+    fn environment(&self) -> Result<Arc<dyn Environment>> {
+        let choice = &self.experiment.data;
+        if let Some(database) = &choice.database {
+            return Ok(Arc::new(Metamath::new(environment::database(Path::new(database))?)));
+        }
+        Ok(Arc::new(Lean::new(self.lean_options()?)?))
+    }
+
+    fn lean_options(&self) -> Result<catamount_lean::Options> {
+        let mut options = catamount_lean::Options::default();
+        match &self.experiment.data.project {
+            Some(project) => {
+                options.host = catamount_lean::Host::Native { project: project.clone() };
+                options.root = Some(project.clone());
+            }
+            None => {
+                catamount_lean::write_bundled_library(self.library)
+                    .with_context(|| format!("cannot write {}", self.library.display()))?;
+                options.root = Some(self.library.to_path_buf());
+            }
+        }
+        Ok(options)
+    }
+
+    fn data(&self, out: &Path) -> Result<()> {
+        let choice = &self.experiment.data;
+        let split = data::SplitOptions { split: choice.split, seed: self.experiment.seed, out: out.to_path_buf() };
+        match (&choice.database, &choice.traces) {
+            (_, Some(traces)) => data::write_split(data::load(traces)?, traces, &split),
+            (Some(database), None) => data::write_metamath(Path::new(database), self.lengths(), &split),
+            (None, None) => data::write_split(data::traced(&self.lean_options()?, self.library)?, self.library, &split),
+        }
+    }
+
+    /// Lengths that either training or evaluation asks for.
+    fn lengths(&self) -> Steps {
+        let (train, search) = (self.experiment.data.steps, self.experiment.evaluation.steps);
+        let max = train.max.zip(search.max).map(|(a, b)| a.max(b));
+        Steps { min: train.min.min(search.min), max }
+    }
+}
