@@ -3,15 +3,19 @@
 //! `cargo run --release -p catamount-cuda --example gpu_bench -- [dense] [packed] [recompute] [decode] [small] [profile]`
 //! (all of them by default). Weights are random; times are medians after warm-up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use catamount_cuda::Cuda;
+use catamount_cuda::{Cuda, Timing};
 use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Family, Generator, GeneratorConfig, Heads, Keep, Kind, LoraConfig, Model,
-    Result, Sampling, Tokenizer,
+    Activations, AdamW, Adapter, Backend, Batch, Config, Error, Family, Generator, GeneratorConfig, Heads, Keep, Kind,
+    LoraConfig, Model, Result, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Request, Stream};
+
+/// Enough for many prompts to be computed together.
+const POSITIONS: usize = 8320;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -31,7 +35,7 @@ fn main() -> std::result::Result<(), Failure> {
         let mut model = random_model(&cuda, seven_b())?;
         if wants("decode") {
             // Twice, since an adapter in force costs something.
-            model = decode(model, "7B shape", 64, 128)?;
+            model = decode(model, "7B shape", 64, 128, wants("profile"))?;
         }
         model.swap_adapter(Some(Adapter::new(&*cuda, &model.config, LoraConfig::default(), true, Stream::new(1))?));
         if wants("dense") {
@@ -51,15 +55,15 @@ fn main() -> std::result::Result<(), Failure> {
             train(&cuda, &mut model, name, &packed(16_384, 4), Keep::Inputs, Some(1))?;
         }
         if wants("decode") {
-            decode(model, "7B shape with LoRA", 64, 128)?;
+            decode(model, "7B shape with LoRA", 64, 128, wants("profile"))?;
         }
     }
     if wants("small") {
-        let mut small = Config::small(4096, 256, 6, 512);
+        let mut small = Config::small(4096, 256, 6, POSITIONS);
         small.intermediate = 704;
-        decode(random_model(&cuda, small.clone())?, "6 layers, d=256", 512, 128)?;
-        decode(random_model(&cuda, small.clone())?, "6 layers, d=256", 32, 128)?;
-        decode(random_model(&cuda, smol())?, "135M shape", 512, 128)?;
+        decode(random_model(&cuda, small.clone())?, "6 layers, d=256", 512, 128, wants("profile"))?;
+        decode(random_model(&cuda, small.clone())?, "6 layers, d=256", 32, 128, wants("profile"))?;
+        decode(random_model(&cuda, smol())?, "135M shape", 512, 128, wants("profile"))?;
         let mut model = Model::init(cuda.clone(), small, Stream::new(1))?;
         train(&cuda, &mut model, "6 layers, d=256, all weights, 32 x 256", &[dense(32, 256)], Keep::All, None)?;
     }
@@ -78,7 +82,7 @@ fn seven_b() -> Config {
         norm_eps: 1e-6,
         rope_theta: 1e6,
         rope_scaling: None,
-        positions: 4096,
+        positions: POSITIONS,
         tied: false,
         qkv_bias: true,
         o_bias: false,
@@ -87,7 +91,7 @@ fn seven_b() -> Config {
 
 /// SmolLM2-135M's shape.
 fn smol() -> Config {
-    let mut config = Config::small(49_152, 576, 30, 2048);
+    let mut config = Config::small(49_152, 576, 30, POSITIONS);
     config.heads = Heads { heads: 9, kv_heads: 3, dim: 64 };
     config.intermediate = 1536;
     config
@@ -129,7 +133,7 @@ fn packed(rows: usize, count: usize) -> Vec<Batch> {
         .map(|_| {
             let mut batch = Batch::new();
             while batch.len() + next <= rows {
-                let tokens: Vec<u32> = (0..=next as u32).map(|j| (j * 31 + draw as u32) % 4096).collect();
+                let tokens: Vec<u32> = (0..=next as u32).map(|j| (j * 31 + next as u32) % 4096).collect();
                 batch.push(&tokens[..1], &tokens[1..]);
                 next = length();
             }
@@ -221,18 +225,22 @@ fn profile(cuda: &Cuda, model: &mut Model<Cuda>, batch: &Batch) -> std::result::
     let mut trainer = Trainer::new(cuda, model, batch.len(), Keep::All)?;
     trainer.step(cuda, model, batch, None)?;
     let timings = cuda.profile(|| trainer.step(cuda, model, batch, None).map(|_| ()))?;
-    let total: f64 = timings.values().map(|t| t.milliseconds).sum();
-    let mut rows: Vec<_> = timings.iter().collect();
-    rows.sort_by(|a, b| b.1.milliseconds.total_cmp(&a.1.milliseconds));
-    println!("where a dense step's time goes ({total:.1} ms in kernels):");
-    for (name, t) in rows {
-        println!("  {:6.2} ms {:5.1} % {:5} x {name}", t.milliseconds, 100.0 * t.milliseconds / total, t.count);
-    }
+    print_profile("a dense training step", &timings);
     Ok(())
 }
 
+fn print_profile(what: &str, timings: &BTreeMap<String, Timing>) {
+    let total: f64 = timings.values().map(|t| t.milliseconds).sum();
+    let mut rows: Vec<_> = timings.iter().collect();
+    rows.sort_by(|a, b| b.1.milliseconds.total_cmp(&a.1.milliseconds));
+    println!("where the time of {what} goes ({total:.1} ms in kernels, each with a few microseconds of timing):");
+    for (name, t) in rows.iter().take(24) {
+        println!("  {:7.2} ms {:5.1} % {:5} x {name}", t.milliseconds, 100.0 * t.milliseconds / total, t.count);
+    }
+}
+
 /// `batch` samples of `new` tokens after prompts of about 128, twice: with their prompts to be computed, and with them cached.
-fn decode(model: Model<Cuda>, name: &str, batch: usize, new: usize) -> std::result::Result<Model<Cuda>, Failure> {
+fn decode(model: Model<Cuda>, name: &str, batch: usize, new: usize, profiled: bool) -> std::result::Result<Model<Cuda>, Failure> {
     let c = model.config.clone();
     let tokenizer = Tokenizer::train_bpe(["a"].iter(), 300)?;
     let config = GeneratorConfig {
@@ -253,13 +261,7 @@ fn decode(model: Model<Cuda>, name: &str, batch: usize, new: usize) -> std::resu
             let state = format!("{:0>127}", i + 100_000 * round.min(2));
             generator.submit(Request { id: i, state, samples: 1, stream: Stream::new(round * 1000 + i) });
         }
-        let (mut tokens, mut answered) = (0, 0);
-        while answered < batch {
-            for (_, samples) in generator.poll() {
-                answered += 1;
-                tokens += samples.map_err(|f| f.0)?.iter().map(|s| s.tokens).sum::<usize>();
-            }
-        }
+        let tokens = answers(&mut generator, batch)?;
         speeds.push((tokens as f64 / start.elapsed().as_secs_f64(), start.elapsed().as_secs_f64()));
     }
     let bytes = step_bytes(&c, batch, 128 + new / 2);
@@ -273,7 +275,29 @@ fn decode(model: Model<Cuda>, name: &str, batch: usize, new: usize) -> std::resu
         bandwidth / 1e12,
         bytes / 1e9,
     );
+    if profiled {
+        for i in 0..batch as u64 {
+            let state = format!("{:0>127}", i + 200_000);
+            generator.submit(Request { id: i, state, samples: 1, stream: Stream::new(i) });
+        }
+        let cuda = generator.model().backend.clone();
+        let timings = cuda.profile(|| answers(&mut generator, batch).map(|_| ()))?;
+        print_profile(&format!("{new} decoding steps"), &timings);
+    }
     Ok(generator.into_parts().0)
+}
+
+/// Waits for `count` answers and counts their tokens.
+fn answers(generator: &mut Generator<Cuda>, count: usize) -> Result<usize> {
+    let (mut tokens, mut answered) = (0, 0);
+    while answered < count {
+        for (_, samples) in generator.poll() {
+            answered += 1;
+            let samples = samples.map_err(|fault| Error::Device(fault.0))?;
+            tokens += samples.iter().map(|s| s.tokens).sum::<usize>();
+        }
+    }
+    Ok(tokens)
 }
 
 /// The least bytes a decoding step moves: weights, the cache, logits written and read.

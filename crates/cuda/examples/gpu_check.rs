@@ -34,7 +34,8 @@ fn main() -> ExitCode {
         println!("{} (ready in {:.1} s)", cuda.describe(), start.elapsed().as_secs_f64());
         report(name, &reference, &cases::operations(&*cuda), single);
         report(name, &trained, &cases::adapter_training(cuda.clone(), Keep::All), whole);
-        let (kept, again) = (cases::adapter_training(cuda.clone(), Keep::All), cases::adapter_training(cuda.clone(), Keep::Inputs));
+        let (kept, again) =
+            (cases::adapter_training(cuda.clone(), Keep::All), cases::adapter_training(cuda.clone(), Keep::Inputs));
         println!("{name:5} recomputation changes nothing: {}", kept == again);
         cases::recording(&*cuda);
         println!("{name:5} recordings give what running directly gives");

@@ -186,10 +186,8 @@ impl Backend for Cuda {
             return Ok(0.0);
         }
         const BLOCKS: usize = 32;
-        let table: Vec<u64> = tensors
-            .iter()
-            .flat_map(|t| [t.numbers.pointer(), t.len as u64, u64::from(t.format == Format::Bf16)])
-            .collect();
+        let table: Vec<u64> =
+            tensors.iter().flat_map(|t| [t.numbers.pointer(), t.len as u64, u64::from(t.format == Format::Bf16)]).collect();
         let partials = self.scratch(&turn, "norm partials", 8 * (BLOCKS * tensors.len() + 1))?;
         let slices = self.scratch(&turn, "norm slices", 8 * table.len())?;
         for (i, chunk) in table.chunks(Staging::MOST / 8).enumerate() {
@@ -386,7 +384,7 @@ impl Backend for Cuda {
     fn swiglu(&self, n: usize, f: usize, gate_up: &CudaTensor, out: &mut CudaTensor) -> Result<()> {
         let _turn = self.turn()?;
         let (gate_up, out) = (self.read(gate_up, 2 * n * f)?, self.write(out, n * f)?);
-        self.launch(c"swiglu", per_thread(n, f).div_ceil(256), 256, args![n as u64, f, gate_up, out])
+        self.launch_box(c"swiglu", (n, per_thread(f).div_ceil(256), 1), 256, 0, args![f, gate_up, out])
     }
 
     fn swiglu_backward(
@@ -400,7 +398,7 @@ impl Backend for Cuda {
         let _turn = self.turn()?;
         let (gate_up, dout) = (self.read(gate_up, 2 * n * f)?, self.read(dout, n * f)?);
         let dgate_up = self.write(dgate_up, 2 * n * f)?;
-        self.launch(c"swiglu_backward", per_thread(n, f).div_ceil(256), 256, args![n as u64, f, gate_up, dout, dgate_up])
+        self.launch_box(c"swiglu_backward", (n, per_thread(f).div_ceil(256), 1), 256, 0, args![f, gate_up, dout, dgate_up])
     }
 
     fn head(
@@ -453,7 +451,7 @@ impl Backend for Cuda {
         let AdamW { lr, beta1, beta2, eps, weight_decay, grad_scale, .. } = *step;
         let (c1, c2) = (correction(beta1), correction(beta2));
         let list = args![len as u64, grad, m, v, to, working, lr, beta1, beta2, eps, weight_decay, c1, c2, grad_scale];
-        self.launch(c"adamw", len.div_ceil(256), 256, list)
+        self.launch(c"adamw", len.div_ceil(1024), 256, list)
     }
 
     fn gather(&self, m: usize, d: usize, x: &CudaTensor, rows: &CudaIndex, out: &mut CudaTensor) -> Result<()> {
@@ -498,7 +496,7 @@ impl Backend for Cuda {
     }
 }
 
-/// Threads that `n` rows of `f` take: eight numbers each where rows allow it.
-fn per_thread(n: usize, f: usize) -> usize {
-    if f.is_multiple_of(8) { n * f / 8 } else { n * f }
+/// Threads that a row of `f` takes: eight numbers each where rows allow it.
+fn per_thread(f: usize) -> usize {
+    if f.is_multiple_of(8) { f / 8 } else { f }
 }

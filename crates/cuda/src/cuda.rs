@@ -16,6 +16,8 @@ use crate::profile::Profile;
 use crate::staging::Staging;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
 
+const COUNTERS: usize = 16_384;
+
 /// The precision of activations and of the weights that products read. Sums are always f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
@@ -32,6 +34,8 @@ pub struct Cuda {
     pub(crate) precision: Precision,
     kernels: Kernels,
     workspace: Buffer,
+    /// Zeros between kernels: blocks count themselves here to find out which finishes last.
+    counters: Buffer,
     state: ReentrantMutex<RefCell<State>>,
 }
 
@@ -72,8 +76,9 @@ impl Cuda {
         let matmul = Matmul::new()?;
         let kernels = Kernels::load(&device, precision == Precision::Bf16)?;
         let workspace = Buffer::new(&device, WORKSPACE)?;
+        let counters = Buffer::zeros(&device, 4 * COUNTERS)?;
         let state = State { matmul, scratch: HashMap::new(), staging: Staging::new()?, logits: None, profile: None };
-        Ok(Cuda { device, precision, kernels, workspace, state: ReentrantMutex::new(RefCell::new(state)) })
+        Ok(Cuda { device, precision, kernels, workspace, counters, state: ReentrantMutex::new(RefCell::new(state)) })
     }
 
     /// Fills a tensor with normal numbers made on the device: weights for measurements, too large to come from the host.
@@ -149,6 +154,15 @@ impl Cuda {
         Ok(index.numbers.pointer())
     }
 
+    /// How many counters there are.
+    pub(crate) fn counters(&self) -> usize {
+        COUNTERS
+    }
+
+    pub(crate) fn counter_pointer(&self) -> u64 {
+        self.counters.pointer()
+    }
+
     /// Scratch memory that keeps its content until the same name is asked for again.
     pub(crate) fn scratch(&self, turn: &Turn<'_>, name: &'static str, bytes: usize) -> Result<u64> {
         let mut state = turn.state();
@@ -178,7 +192,10 @@ impl Cuda {
         shared: usize,
         args: &[Arg],
     ) -> Result<()> {
-        self.timed(|| kernel.to_string_lossy().into_owned(), || self.kernels.launch(&self.device, kernel, grid, threads, shared, args))
+        self.timed(
+            || kernel.to_string_lossy().into_owned(),
+            || self.kernels.launch(&self.device, kernel, grid, threads, shared, args),
+        )
     }
 
     /// Queues a matrix product.

@@ -75,13 +75,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program!(
         "norm",
         false,
-        [
-            (c"rms_norm", 0),
-            (c"add_rms_norm", 0),
-            (c"rms_norm_backward", 0),
-            (c"column_partials", 0),
-            (c"column_sums", 0),
-        ]
+        [(c"rms_norm", 0), (c"add_rms_norm", 0), (c"rms_norm_backward", 0), (c"column_partials", 0), (c"column_sums", 0),]
     ),
     program!("head", false, [(c"head_scores", 0), (c"head_gradient", 0)]),
     program!("optimizer", false, [(c"adamw", 0), (c"sum_of_squares", 0), (c"sum_partials", 0)]),
@@ -89,12 +83,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program!(
         "plain_attention",
         false,
-        [
-            (c"plain_attention", 0),
-            (c"plain_query_gradient", 0),
-            (c"plain_key_value_gradient", 0),
-            (c"plain_cache_attention", 0),
-        ]
+        [(c"plain_attention", 0), (c"plain_query_gradient", 0), (c"plain_key_value_gradient", 0), (c"plain_cache_attention", 0),]
     ),
     program!("attention", true, [(c"attention_64", attention_shared(64)), (c"attention_128", attention_shared(128))]),
     program!(
@@ -119,14 +108,24 @@ pub(crate) const PROGRAMS: &[Program] = &[
             (c"lora_inner_4", 0),
             (c"lora_inner_6", 0),
             (c"lora_inner_8", 0),
+            (c"lora_inner_drop_2", 0),
+            (c"lora_inner_drop_4", 0),
+            (c"lora_inner_drop_6", 0),
+            (c"lora_inner_drop_8", 0),
             (c"lora_outer_1", 0),
             (c"lora_outer_2", 0),
             (c"lora_outer_3", 0),
-            (c"lora_outer_4", 0),
             (c"lora_outer_6", 0),
+            (c"lora_outer_drop_1", 0),
+            (c"lora_outer_drop_2", 0),
+            (c"lora_outer_drop_3", 0),
+            (c"lora_outer_drop_6", 0),
             (c"lora_gradient_1", lora_gradient_shared(1)),
             (c"lora_gradient_2", lora_gradient_shared(2)),
             (c"lora_gradient_3", lora_gradient_shared(3)),
+            (c"lora_gradient_drop_1", lora_gradient_shared(1)),
+            (c"lora_gradient_drop_2", lora_gradient_shared(2)),
+            (c"lora_gradient_drop_3", lora_gradient_shared(3)),
         ]
     ),
 ];
@@ -213,7 +212,8 @@ impl Kernels {
             let name = kernel.to_string_lossy();
             return Err(Error::Input(format!("a grid of {grid:?} blocks for {name} is too large; use smaller batches")));
         }
-        let function = *self.functions.get(kernel).ok_or_else(|| Error::Device(format!("no kernel {kernel:?} in this precision")))?;
+        let function =
+            *self.functions.get(kernel).ok_or_else(|| Error::Device(format!("no kernel {kernel:?} in this precision")))?;
         let mut pointers: [*mut c_void; 24] = [std::ptr::null_mut(); 24];
         for (pointer, arg) in pointers.iter_mut().zip(args) {
             *pointer = (&raw const arg.0).cast_mut().cast();

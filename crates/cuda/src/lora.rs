@@ -48,15 +48,37 @@ impl Site<'_> {
     }
 }
 
+/// Kernels by the tiles they cover, without and with dropout.
+type Variants<const N: usize> = [(usize, &'static CStr, &'static CStr); N];
+
+const INNER: Variants<4> = [
+    (2, c"lora_inner_2", c"lora_inner_drop_2"),
+    (4, c"lora_inner_4", c"lora_inner_drop_4"),
+    (6, c"lora_inner_6", c"lora_inner_drop_6"),
+    (8, c"lora_inner_8", c"lora_inner_drop_8"),
+];
+const OUTER: Variants<4> = [
+    (1, c"lora_outer_1", c"lora_outer_drop_1"),
+    (2, c"lora_outer_2", c"lora_outer_drop_2"),
+    (3, c"lora_outer_3", c"lora_outer_drop_3"),
+    (6, c"lora_outer_6", c"lora_outer_drop_6"),
+];
+const GRADIENT: Variants<3> = [
+    (1, c"lora_gradient_1", c"lora_gradient_drop_1"),
+    (2, c"lora_gradient_2", c"lora_gradient_drop_2"),
+    (3, c"lora_gradient_3", c"lora_gradient_drop_3"),
+];
+
 /// The smallest of the tile counts a kernel exists for that covers `wanted`, else the largest.
-fn variant<const N: usize>(kernels: [(usize, &'static CStr); N], wanted: usize) -> (usize, &'static CStr) {
-    *kernels.iter().find(|(tiles, _)| *tiles >= wanted).unwrap_or(&kernels[N - 1])
+fn variant<const N: usize>(kernels: Variants<N>, wanted: usize, drop: bool) -> (usize, &'static CStr) {
+    let (tiles, plain, dropping) = *kernels.iter().find(|(tiles, ..)| *tiles >= wanted).unwrap_or(&kernels[N - 1]);
+    (tiles, if drop { dropping } else { plain })
 }
 
-const INNER: [(usize, &CStr); 4] = [(2, c"lora_inner_2"), (4, c"lora_inner_4"), (6, c"lora_inner_6"), (8, c"lora_inner_8")];
-const OUTER: [(usize, &CStr); 5] =
-    [(1, c"lora_outer_1"), (2, c"lora_outer_2"), (3, c"lora_outer_3"), (4, c"lora_outer_4"), (6, c"lora_outer_6")];
-const GRADIENT: [(usize, &CStr); 3] = [(1, c"lora_gradient_1"), (2, c"lora_gradient_2"), (3, c"lora_gradient_3")];
+/// Blocks that fill any GPU.
+const BLOCKS: usize = 528;
+/// Slices of an inner product at most: one block adds them all up.
+const SLICES: usize = 32;
 
 impl Cuda {
     fn site<'a>(&self, n: usize, lora: &'a Lora<'a, CudaTensor>) -> Result<Site<'a>> {
@@ -95,8 +117,19 @@ impl Cuda {
         if !self.fused(&s) {
             return self.lora_forward_plain(&turn, &s, x, t, y);
         }
-        self.lora_inner(&s, s.whole(), 1, s.width, (x, lora.inputs), s.a, t, 1.0 / s.kept(), s.p)?;
-        self.lora_outer(&s, s.parts(), lora.parts.len(), lora.rank, s.longest(), t, (s.b, false), (y, lora.outputs), lora.scale, 0.0)
+        self.lora_inner(&turn, &s, s.whole(), 1, s.width, (x, lora.inputs), s.a, t, 1.0 / s.kept(), s.p)?;
+        self.lora_outer(
+            &s,
+            s.parts(),
+            lora.parts.len(),
+            lora.rank,
+            s.longest(),
+            t,
+            (s.b, false),
+            (y, lora.outputs),
+            lora.scale,
+            0.0,
+        )
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -123,9 +156,9 @@ impl Cuda {
             return self.lora_gradients_plain(&turn, &s, x, t, dy, dx, da, db, dt);
         }
         let bt = self.scratch(&turn, "lora b transposed", rows * rank * 2)?;
-        let grid = ((s.longest() * rank).div_ceil(1024), parts, 1);
+        let grid = (s.longest().div_ceil(256), parts, 1);
         self.launch_box(c"transpose_parts", grid, 256, 0, args![s.parts(), rank, s.b, bt])?;
-        self.lora_inner(&s, s.parts(), parts, rank, (dy, outputs), bt, dt, lora.scale, 0.0)?;
+        self.lora_inner(&turn, &s, s.parts(), parts, rank, (dy, outputs), bt, dt, lora.scale, 0.0)?;
         let kept = 1.0 / s.kept();
         self.lora_outer(&s, s.whole(), 1, s.width, inputs, dt, (s.a, true), (dx, inputs), kept, s.p)?;
         self.lora_gradient(&s, s.whole(), 1, s.width, inputs, (x, inputs), dt, (da, 1, inputs), kept, s.p)?;
@@ -136,6 +169,7 @@ impl Cuda {
     #[allow(clippy::too_many_arguments)]
     fn lora_inner(
         &self,
+        turn: &Turn<'_>,
         s: &Site<'_>,
         parts: Parts,
         count: usize,
@@ -146,9 +180,18 @@ impl Cuda {
         factor: f32,
         p: f32,
     ) -> Result<()> {
-        let (tiles, kernel) = variant(INNER, rows_of_m.div_ceil(8));
-        let grid = (s.n.div_ceil(16), count, rows_of_m.div_ceil(8 * tiles));
-        self.launch_box(kernel, grid, 256, 0, args![s.n, parts, rows_of_m, x, x_stride, m, t, s.width, factor, s.key, p])
+        let (tiles, kernel) = variant(INNER, rows_of_m.div_ceil(8), p > 0.0);
+        let (rows, columns) = (s.n.div_ceil(32), rows_of_m.div_ceil(8 * tiles));
+        let groups = rows * count * columns;
+        let chunks = parts[4..].iter().max().map_or(0, |len| *len as usize).div_ceil(256);
+        // With few rows, slices as thin as they come; with many, thick enough that adding them up does not matter.
+        let least = if groups < 32 { 1 } else { 3 };
+        let slices = if groups > self.counters() { 1 } else { (BLOCKS / groups.max(1)).min(chunks / least).clamp(1, SLICES) };
+        let partials = if slices > 1 { self.scratch(turn, "lora partials", groups * slices * 32 * tiles * 8 * 4)? } else { 0 };
+        let grid = (rows, count, columns * slices);
+        let counters = self.counter_pointer();
+        let list = args![s.n, parts, rows_of_m, x, x_stride, m, t, s.width, factor, s.key, p, slices, partials, counters];
+        self.launch_box(kernel, grid, 256, 0, list)
     }
 
     /// Narrow to wide; see `outer` in lora.cu.
@@ -166,7 +209,7 @@ impl Cuda {
         factor: f32,
         p: f32,
     ) -> Result<()> {
-        let (_, kernel) = variant(OUTER, depth.div_ceil(16));
+        let (_, kernel) = variant(OUTER, depth.div_ceil(16), p > 0.0);
         let grid = (longest.div_ceil(128), s.n.div_ceil(128), count);
         let down = usize::from(down);
         self.launch_box(kernel, grid, 256, 0, args![s.n, parts, depth, t, s.width, m, down, y, y_stride, factor, s.key, p])
@@ -187,10 +230,12 @@ impl Cuda {
         factor: f32,
         p: f32,
     ) -> Result<()> {
-        let (tiles, kernel) = variant(GRADIENT, width.div_ceil(16));
+        let (tiles, kernel) = variant(GRADIENT, width.div_ceil(16), p > 0.0);
         let grid = (longest.div_ceil(64), width.div_ceil(16 * tiles), count);
+        // Few blocks take more warps each, where the registers suffice.
+        let threads = if tiles < 3 && grid.0 * grid.1 * grid.2 <= 132 && s.n >= 512 { 512 } else { 256 };
         let list = args![s.n, parts, width, x, x_stride, t, s.width, grad, c_stride, j_stride, factor, s.key, p];
-        self.launch_box(kernel, grid, 256, lora_gradient_shared(tiles), list)
+        self.launch_box(kernel, grid, threads, lora_gradient_shared(tiles), list)
     }
 
     fn lora_forward_plain(&self, turn: &Turn<'_>, s: &Site<'_>, x: u64, t: u64, y: u64) -> Result<()> {

@@ -165,13 +165,13 @@ impl Matmul {
             Format::F32 => sys::cudaDataType_t::CUDA_R_32F,
             Format::Bf16 => sys::cudaDataType_t::CUDA_R_16BF,
         };
-        let description = result::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)?;
+        let description =
+            result::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)?;
         let layout = |m: &Matrix, rows: usize, columns: usize| {
             let (rows, columns) = if m.transposed { (columns, rows) } else { (rows, columns) };
             result::create_matrix_layout(data(m.format), columns as u64, rows as u64, m.stride as i64)
         };
-        let layouts =
-            [layout(&p.y, p.inner, p.columns)?, layout(&p.x, p.rows, p.inner)?, layout(&p.out, p.rows, p.columns)?];
+        let layouts = [layout(&p.y, p.inner, p.columns)?, layout(&p.x, p.rows, p.inner)?, layout(&p.out, p.rows, p.columns)?];
         let mut plan = Plan { description, layouts, algorithm: sys::cublasLtMatmulAlgo_t { data: [0; 8] } };
         // SAFETY: every attribute gets a value of its own type, and descriptors are alive.
         unsafe {

@@ -72,26 +72,23 @@ extern "C" __global__ void embed_backward(int n, int d, int vocab, const T* dout
     }
 }
 
-template <int V> DEVICE void swiglu_at(u64 i, int f, const T* gate_up, T* out) {
-    u64 row = i * V / f;
-    int c = (int)(i * V % f);
+template <int V> DEVICE void swiglu_at(u64 row, int c, int f, const T* gate_up, T* out) {
     float g[V], u[V];
     load<V>(gate_up + row * 2 * f + c, g);
     load<V>(gate_up + row * 2 * f + f + c, u);
     for (int j = 0; j < V; j++) g[j] = g[j] / (1.0f + expf(-g[j])) * u[j];
     store<V>(out + row * f + c, g);
 }
-extern "C" __global__ void swiglu(u64 n, int f, const T* gate_up, T* out) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+// grid (rows, stretches of a row)
+extern "C" __global__ void swiglu(int f, const T* gate_up, T* out) {
+    int i = blockIdx.y * blockDim.x + threadIdx.x;
     if (f % 8 == 0) {
-        if (i * 8 < n * f) swiglu_at<8>(i, f, gate_up, out);
-    } else if (i < n * f) {
-        swiglu_at<1>(i, f, gate_up, out);
+        if (i * 8 < f) swiglu_at<8>(blockIdx.x, i * 8, f, gate_up, out);
+    } else if (i < f) {
+        swiglu_at<1>(blockIdx.x, i, f, gate_up, out);
     }
 }
-template <int V> DEVICE void swiglu_backward_at(u64 i, int f, const T* gate_up, const T* dout, T* dgate_up) {
-    u64 row = i * V / f;
-    int c = (int)(i * V % f);
+template <int V> DEVICE void swiglu_backward_at(u64 row, int c, int f, const T* gate_up, const T* dout, T* dgate_up) {
     float g[V], u[V], d[V];
     load<V>(gate_up + row * 2 * f + c, g);
     load<V>(gate_up + row * 2 * f + f + c, u);
@@ -104,12 +101,13 @@ template <int V> DEVICE void swiglu_backward_at(u64 i, int f, const T* gate_up, 
     store<V>(dgate_up + row * 2 * f + c, g);
     store<V>(dgate_up + row * 2 * f + f + c, u);
 }
-extern "C" __global__ void swiglu_backward(u64 n, int f, const T* gate_up, const T* dout, T* dgate_up) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+// grid (rows, stretches of a row)
+extern "C" __global__ void swiglu_backward(int f, const T* gate_up, const T* dout, T* dgate_up) {
+    int i = blockIdx.y * blockDim.x + threadIdx.x;
     if (f % 8 == 0) {
-        if (i * 8 < n * f) swiglu_backward_at<8>(i, f, gate_up, dout, dgate_up);
-    } else if (i < n * f) {
-        swiglu_backward_at<1>(i, f, gate_up, dout, dgate_up);
+        if (i * 8 < f) swiglu_backward_at<8>(blockIdx.x, i * 8, f, gate_up, dout, dgate_up);
+    } else if (i < f) {
+        swiglu_backward_at<1>(blockIdx.x, i, f, gate_up, dout, dgate_up);
     }
 }
 

@@ -25,72 +25,113 @@ DEVICE uint4 dropped(uint4 x, u64 key, float p, u64 i) {
 
 // to[j, c] = from[c, j] within each part: B becomes what the inner product reads.
 extern "C" __global__ void transpose_parts(Parts parts, int rank, const bf16* from, bf16* to) {
-    int part = blockIdx.y, len = parts.len[part];
+    int part = blockIdx.y, len = parts.len[part], c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= len) return;
     u64 offset = before(parts, part) * rank;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < len * rank; i += gridDim.x * blockDim.x) {
-        to[offset + i] = from[offset + (u64)(i % len) * rank + i / len];
-    }
+    for (int j = 0; j < rank; j++) to[offset + (u64)j * len + c] = from[offset + (u64)c * rank + j];
 }
 
 // Wide to narrow: t[row, part * rows_of_m + j] = factor * sum_k drop(x)[row, begin + k] * m_part[j, k].
-// A block owns 16 rows; its eight warps share out k, 32 at a time. grid (rows / 16, parts, j / (8 NT)).
-template <int NT>
+// A block owns 32 rows and a slice of k, which its eight warps share out 32 at a time; the block that finishes last adds the slices
+// up, in their order. grid (rows / 32, parts, j / (8 NT) * slices).
+template <int NT, bool DROP>
 DEVICE void inner(int n, Parts parts, int rows_of_m, const bf16* __restrict__ x, int x_stride, const bf16* __restrict__ m, bf16* t,
-                  int t_stride, float factor, u64 key, float p) {
-    __shared__ float sums[8][16][NT * 8];
+                  int t_stride, float factor, u64 key, float p, int slices, float* partials, u32* counters) {
+    const int SIZE = 32 * NT * 8;
+    __shared__ float sums[4][SIZE];
+    __shared__ u32 earlier;
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
-    int part = blockIdx.y, len = parts.len[part], j0 = blockIdx.z * NT * 8;
-    int row = blockIdx.x * 16 + g;
+    int part = blockIdx.y, len = parts.len[part], j0 = blockIdx.z / slices * NT * 8, slice = blockIdx.z % slices;
+    int row = blockIdx.x * 32 + g;
     m += before(parts, part) * rows_of_m;
     const bf16* from = x + (u64)row * x_stride + parts.begin[part];
-    float acc[NT][4] = {};
-#pragma unroll 2
-    for (int k = warp * 32 + q * 8; k < len; k += 256) {
-        uint4 a[2], b[NT];
+    float acc[2][NT][4] = {};
+    int chunks = (len + 255) / 256, end = min(len, (slice + 1) * chunks / slices * 256);
+#pragma unroll(NT <= 2 ? 2 : 1)
+    for (int k = slice * chunks / slices * 256 + warp * 32 + q * 8; k < end; k += 256) {
+        uint4 a[4], b[NT];
 #pragma unroll
-        for (int h = 0; h < 2; h++) a[h] = fetch(from + (u64)h * 8 * x_stride + k, row + h * 8 < n);
+        for (int h = 0; h < 4; h++) a[h] = fetch(from + (u64)h * 8 * x_stride + k, row + h * 8 < n);
 #pragma unroll
         for (int i = 0; i < NT; i++) b[i] = fetch(m + (u64)(j0 + i * 8 + g) * len + k, j0 + i * 8 + g < rows_of_m);
-        if (p > 0) {
+        if (DROP) {
 #pragma unroll
-            for (int h = 0; h < 2; h++) a[h] = dropped(a[h], key, p, (u64)(row + h * 8) * x_stride + parts.begin[part] + k);
+            for (int h = 0; h < 4; h++) a[h] = dropped(a[h], key, p, (u64)(row + h * 8) * x_stride + parts.begin[part] + k);
         }
-        u32 first[4] = {a[0].x, a[1].x, a[0].y, a[1].y}, second[4] = {a[0].z, a[1].z, a[0].w, a[1].w};
 #pragma unroll
-        for (int i = 0; i < NT; i++) {
-            u32 b1[2] = {b[i].x, b[i].y}, b2[2] = {b[i].z, b[i].w};
-            mma(acc[i], first, b1);
-            mma(acc[i], second, b2);
+        for (int h = 0; h < 2; h++) {
+            uint4 u = a[2 * h], v = a[2 * h + 1];
+            u32 first[4] = {u.x, v.x, u.y, v.y}, second[4] = {u.z, v.z, u.w, v.w};
+#pragma unroll
+            for (int i = 0; i < NT; i++) {
+                u32 b1[2] = {b[i].x, b[i].y}, b2[2] = {b[i].z, b[i].w};
+                mma(acc[h][i], first, b1);
+                mma(acc[h][i], second, b2);
+            }
         }
     }
+    for (int round = 1; round >= 0; round--) {
+        if ((warp >> 2) == round) {
 #pragma unroll
-    for (int i = 0; i < NT; i++) {
-        for (int e = 0; e < 4; e++) sums[warp][g + (e >> 1) * 8][i * 8 + 2 * q + (e & 1)] = acc[i][e];
+            for (int h = 0; h < 2; h++) {
+#pragma unroll
+                for (int i = 0; i < NT; i++) {
+#pragma unroll
+                    for (int e = 0; e < 4; e++) {
+                        float* to = &sums[warp & 3][(h * 16 + g + (e >> 1) * 8) * NT * 8 + i * 8 + 2 * q + (e & 1)];
+                        *to = round ? acc[h][i][e] : *to + acc[h][i][e];
+                    }
+                }
+            }
+        }
+        __syncthreads();
     }
-    __syncthreads();
-    for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
-        int r = i / (NT * 8), j = i % (NT * 8);
-        if (blockIdx.x * 16 + r >= n || j0 + j >= rows_of_m) continue;
+    u64 group = ((u64)blockIdx.z / slices * gridDim.y + part) * gridDim.x + blockIdx.x;
+    float* mine = partials + group * slices * SIZE;
+    if (slices > 1) {
+        for (int i = threadIdx.x; i < SIZE; i += blockDim.x) {
+            mine[slice * SIZE + i] = sums[0][i] + sums[1][i] + sums[2][i] + sums[3][i];
+        }
+        __threadfence();
+        __syncthreads();
+        // The counter returns to zero with the last block.
+        if (threadIdx.x == 0) earlier = atomicInc(counters + group, slices - 1);
+        __syncthreads();
+        if (earlier != slices - 1) return;
+        __threadfence();
+    }
+    for (int i = threadIdx.x; i < SIZE; i += blockDim.x) {
+        int r = blockIdx.x * 32 + i / (NT * 8), j = j0 + i % (NT * 8);
+        if (r >= n || j >= rows_of_m) continue;
         float sum = 0;
-        for (int w = 0; w < 8; w++) sum += sums[w][r][j];
-        put(t + (u64)(blockIdx.x * 16 + r) * t_stride + part * rows_of_m + j0 + j, sum * factor);
+        if (slices > 1) {
+#pragma unroll 8
+            for (int s = 0; s < slices; s++) sum += __ldcg(mine + s * SIZE + i);
+        } else {
+            sum = sums[0][i] + sums[1][i] + sums[2][i] + sums[3][i];
+        }
+        put(t + (u64)r * t_stride + part * rows_of_m + j, sum * factor);
     }
 }
-#define INNER(NT)                                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                                         \
-        lora_inner_##NT(int n, Parts parts, int rows_of_m, const bf16* x, int x_stride, const bf16* m, bf16* t, int t_stride, \
-                        float factor, u64 key, float p) {                                                                     \
-        inner<NT>(n, parts, rows_of_m, x, x_stride, m, t, t_stride, factor, key, p);                                          \
+#define INNER(NAME, NT, DROP)                                                                                                           \
+    extern "C" __global__ void __launch_bounds__(256, NT < 8 ? 2 : 1)                                                                     \
+        NAME(int n, Parts parts, int rows_of_m, const bf16* x, int x_stride, const bf16* m, bf16* t, int t_stride, float factor, u64 key, \
+             float p, int slices, float* partials, u32* counters) {                                                                     \
+        inner<NT, DROP>(n, parts, rows_of_m, x, x_stride, m, t, t_stride, factor, key, p, slices, partials, counters);                  \
     }
-INNER(2)
-INNER(4)
-INNER(6)
-INNER(8)
+INNER(lora_inner_2, 2, false)
+INNER(lora_inner_4, 4, false)
+INNER(lora_inner_6, 6, false)
+INNER(lora_inner_8, 8, false)
+INNER(lora_inner_drop_2, 2, true)
+INNER(lora_inner_drop_4, 4, true)
+INNER(lora_inner_drop_6, 6, true)
+INNER(lora_inner_drop_8, 8, true)
 
 // Narrow to wide: y[row, begin + c] += drop(factor * sum_k t[row, part * depth + k] * m_part(c, k)). `down` says that m is
 // stored [k, columns] (A, for the input's gradient) rather than [columns, k] (B, for the output). A warp owns 32 columns, keeps
-// their part of m in registers and walks over rows. grid (columns / 128, rows / 128, parts).
-template <int KS>
+// their part of m in registers and walks over rows, 32 at a time. grid (columns / 128, rows / 128, parts).
+template <int KS, bool DROP>
 DEVICE void outer(int n, Parts parts, int depth, const bf16* __restrict__ t, int t_stride, const bf16* __restrict__ m, int down, bf16* y,
                   int y_stride, float factor, u64 key, float p) {
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
@@ -119,32 +160,35 @@ DEVICE void outer(int n, Parts parts, int depth, const bf16* __restrict__ t, int
     const bf16* from = t + part * depth;
     bf16* to = y + parts.begin[part] + column + q * 8;
     int end = min(n, (int)(blockIdx.y + 1) * 128);
-    for (int first = blockIdx.y * 128 + (warp >> 2) * 16; first < end; first += 32) {
+    for (int first = blockIdx.y * 128 + (warp >> 2) * 32; first < end; first += 64) {
         int row = first + g;
-        uint4 old[2];
+        uint4 old[4];
 #pragma unroll
-        for (int h = 0; h < 2; h++) old[h] = fetch(to + (u64)(row + h * 8) * y_stride, row + h * 8 < n);
-        float acc[4][4] = {};
+        for (int h = 0; h < 4; h++) old[h] = fetch(to + (u64)(row + h * 8) * y_stride, row + h * 8 < n);
+        float acc[2][4][4] = {};
 #pragma unroll
         for (int s = 0; s < KS; s++) {
-            u32 a[4];
 #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int r = row + (e & 1) * 8, k = s * 16 + 2 * q + (e >> 1) * 8;
-                a[e] = r < n && k < depth ? *(const u32*)(from + (u64)r * t_stride + k) : 0;
+            for (int tile = 0; tile < 2; tile++) {
+                u32 a[4];
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    int r = row + tile * 16 + (e & 1) * 8, k = s * 16 + 2 * q + (e >> 1) * 8;
+                    a[e] = r < n && k < depth ? *(const u32*)(from + (u64)r * t_stride + k) : 0;
+                }
+#pragma unroll
+                for (int i = 0; i < 4; i++) mma(acc[tile][i], a, b[s][i]);
             }
-#pragma unroll
-            for (int i = 0; i < 4; i++) mma(acc[i], a, b[s][i]);
         }
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < 4; h++) {
             int r = row + h * 8;
             if (r >= n) continue;
             u32 w[4] = {old[h].x, old[h].y, old[h].z, old[h].w};
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                float u = acc[i][2 * h] * factor, v = acc[i][2 * h + 1] * factor;
-                if (p > 0) {
+                float u = acc[h >> 1][i][2 * (h & 1)] * factor, v = acc[h >> 1][i][2 * (h & 1) + 1] * factor;
+                if (DROP) {
                     u64 at = (u64)r * y_stride + parts.begin[part] + column + q * 8 + i * 2;
                     u = keeps(key, p, at) ? u : 0;
                     v = keeps(key, p, at + 1) ? v : 0;
@@ -155,22 +199,25 @@ DEVICE void outer(int n, Parts parts, int depth, const bf16* __restrict__ t, int
         }
     }
 }
-#define OUTER(KS)                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                                              \
-        lora_outer_##KS(int n, Parts parts, int depth, const bf16* t, int t_stride, const bf16* m, int down, bf16* y, int y_stride, \
-                        float factor, u64 key, float p) {                                                                          \
-        outer<KS>(n, parts, depth, t, t_stride, m, down, y, y_stride, factor, key, p);                                             \
+#define OUTER(NAME, KS, DROP)                                                                                                           \
+    extern "C" __global__ void __launch_bounds__(256, 2)                                                                                \
+        NAME(int n, Parts parts, int depth, const bf16* t, int t_stride, const bf16* m, int down, bf16* y, int y_stride, float factor,    \
+             u64 key, float p) {                                                                                                        \
+        outer<KS, DROP>(n, parts, depth, t, t_stride, m, down, y, y_stride, factor, key, p);                                            \
     }
-OUTER(1)
-OUTER(2)
-OUTER(3)
-OUTER(4)
-OUTER(6)
+OUTER(lora_outer_1, 1, false)
+OUTER(lora_outer_2, 2, false)
+OUTER(lora_outer_3, 3, false)
+OUTER(lora_outer_6, 6, false)
+OUTER(lora_outer_drop_1, 1, true)
+OUTER(lora_outer_drop_2, 2, true)
+OUTER(lora_outer_drop_3, 3, true)
+OUTER(lora_outer_drop_6, 6, true)
 
 // Gradient of a narrow matrix: grad[c * c_stride + j * j_stride] += factor * sum_row drop(x)[row, begin + c] * t[row, part * width + j],
-// where part p's gradient starts at column_before(p) * c_stride. A block owns 64 columns and all rows, which its eight warps share
+// where part p's gradient starts at column_before(p) * c_stride. A block owns 64 columns and all rows, which its warps share
 // out 16 at a time; their sums are added in a fixed order. grid (columns / 64, j / (16 JT), parts).
-template <int JT>
+template <int JT, bool DROP>
 DEVICE void gradient(int n, Parts parts, int width, const bf16* __restrict__ x, int x_stride, const bf16* __restrict__ t, int t_stride,
                      float* grad, int c_stride, int j_stride, float factor, u64 key, float p) {
     extern __shared__ float sums[];  // [4][16 JT][66]
@@ -182,7 +229,7 @@ DEVICE void gradient(int n, Parts parts, int width, const bf16* __restrict__ x, 
     const bf16* from = x + parts.begin[part] + column + g * 8;
     float acc[JT][8][4] = {};
 #pragma unroll 2
-    for (int first = warp * 16; first < n; first += 128) {
+    for (int first = warp * 16; first < n; first += blockDim.x / 2) {
         uint4 wide[4];
         u32 narrow[JT][4];
 #pragma unroll
@@ -194,7 +241,7 @@ DEVICE void gradient(int n, Parts parts, int width, const bf16* __restrict__ x, 
                 int j = j0 + jt * 16 + 2 * g;
                 narrow[jt][i] = j < width && row < n ? *(const u32*)(t + (u64)row * t_stride + part * width + j) : 0;
             }
-            if (p > 0) wide[i] = dropped(wide[i], key, p, (u64)row * x_stride + parts.begin[part] + column + g * 8);
+            if (DROP) wide[i] = dropped(wide[i], key, p, (u64)row * x_stride + parts.begin[part] + column + g * 8);
         }
         u32 a[JT][4];
 #pragma unroll
@@ -216,7 +263,8 @@ DEVICE void gradient(int n, Parts parts, int width, const bf16* __restrict__ x, 
             }
         }
     }
-    for (int round = 1; round >= 0; round--) {
+    int last = blockDim.x / 128 - 1;
+    for (int round = last; round >= 0; round--) {
         if ((warp >> 2) == round) {
             float* slab = sums + (warp & 3) * SLAB;
 #pragma unroll
@@ -226,7 +274,7 @@ DEVICE void gradient(int n, Parts parts, int width, const bf16* __restrict__ x, 
 #pragma unroll
                     for (int e = 0; e < 4; e++) {
                         float* to = slab + (jt * 16 + 2 * g + (e >> 1)) * LINE + 16 * q + (e & 1) * 8 + i;
-                        *to = round ? acc[jt][i][e] : *to + acc[jt][i][e];
+                        *to = round == last ? acc[jt][i][e] : *to + acc[jt][i][e];
                     }
                 }
             }
@@ -242,12 +290,15 @@ DEVICE void gradient(int n, Parts parts, int width, const bf16* __restrict__ x, 
         grad[(u64)(column + c) * c_stride + (u64)(j0 + j) * j_stride] += factor * (s[0] + s[SLAB] + s[2 * SLAB] + s[3 * SLAB]);
     }
 }
-#define GRADIENT(JT)                                                                                                            \
-    extern "C" __global__ void __launch_bounds__(256)                                                                           \
-        lora_gradient_##JT(int n, Parts parts, int width, const bf16* x, int x_stride, const bf16* t, int t_stride, float* grad, \
-                           int c_stride, int j_stride, float factor, u64 key, float p) {                                        \
-        gradient<JT>(n, parts, width, x, x_stride, t, t_stride, grad, c_stride, j_stride, factor, key, p);                      \
+#define GRADIENT(NAME, JT, DROP, THREADS)                                                                                               \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                                                               \
+        NAME(int n, Parts parts, int width, const bf16* x, int x_stride, const bf16* t, int t_stride, float* grad, int c_stride,          \
+             int j_stride, float factor, u64 key, float p) {                                                                            \
+        gradient<JT, DROP>(n, parts, width, x, x_stride, t, t_stride, grad, c_stride, j_stride, factor, key, p);                        \
     }
-GRADIENT(1)
-GRADIENT(2)
-GRADIENT(3)
+GRADIENT(lora_gradient_1, 1, false, 512)
+GRADIENT(lora_gradient_2, 2, false, 512)
+GRADIENT(lora_gradient_3, 3, false, 256)
+GRADIENT(lora_gradient_drop_1, 1, true, 512)
+GRADIENT(lora_gradient_drop_2, 2, true, 512)
+GRADIENT(lora_gradient_drop_3, 3, true, 256)

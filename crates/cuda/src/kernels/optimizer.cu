@@ -1,16 +1,32 @@
 // AdamW, and the global norm over many tensors in one launch.
 
+// Four parameters a thread: every tensor starts on a boundary of 256 bytes.
 extern "C" __global__ void adamw(u64 n, const float* grad, float* m, float* v, float* value, bf16* working, float lr, float beta1,
                                  float beta2, float eps, float weight_decay, float correction1, float correction2, float grad_scale) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float g = grad[i] * grad_scale, x = value[i];
-    float a = beta1 * m[i] + (1.0f - beta1) * g, b = beta2 * v[i] + (1.0f - beta2) * g * g;
-    m[i] = a;
-    v[i] = b;
-    x -= lr * (weight_decay * x + a / correction1 / (sqrtf(b / correction2) + eps));
-    value[i] = x;
-    if (working) put(working + i, x);
+    u64 first = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    int count = first + 4 <= n ? 4 : first < n ? (int)(n - first) : 0;
+    float g[4], a[4], b[4], x[4];
+    if (count == 4) {
+        load<4>(grad + first, g), load<4>(m + first, a), load<4>(v + first, b), load<4>(value + first, x);
+    } else {
+        for (int i = 0; i < count; i++) g[i] = grad[first + i], a[i] = m[first + i], b[i] = v[first + i], x[i] = value[first + i];
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        g[i] *= grad_scale;
+        a[i] = beta1 * a[i] + (1.0f - beta1) * g[i];
+        b[i] = beta2 * b[i] + (1.0f - beta2) * g[i] * g[i];
+        x[i] -= lr * (weight_decay * x[i] + a[i] / correction1 / (sqrtf(b[i] / correction2) + eps));
+    }
+    if (count == 4) {
+        store<4>(m + first, a), store<4>(v + first, b), store<4>(value + first, x);
+        if (working) *(uint2*)(working + first) = make_uint2(pack(x[0], x[1]), pack(x[2], x[3]));
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        m[first + i] = a[i], v[first + i] = b[i], value[first + i] = x[i];
+        if (working) put(working + first + i, x[i]);
+    }
 }
 
 struct Slice {

@@ -14,10 +14,14 @@ pub fn operations<B: Backend>(b: &B) -> Results {
     for (n, outputs, inputs) in [(70, 96, 256), (33, 41, 37), (1, 128, 64)] {
         linear(&mut bench, n, outputs, inputs);
     }
+    let single = vec![0..96];
     for dropout in [None, Some(Dropout { p: 0.25, key: 0x1234_5678_9abc_def0 })] {
         lora(&mut bench, 70, 128, 16, &[0..128, 128..192, 192..256], 256, dropout);
-        lora(&mut bench, 300, 256, 8, &[0..96], 96, dropout);
+        lora(&mut bench, 300, 256, 8, &single, 96, dropout);
         lora(&mut bench, 129, 96, 32, &[0..64, 96..160], 160, dropout);
+        // Enough inputs for the inner product to be cut into slices, with few rows and with many.
+        lora(&mut bench, 40, 4864, 16, &[0..64, 64..96], 96, dropout);
+        lora(&mut bench, 1100, 1024, 16, &[0..1024, 1024..2048], 2048, dropout);
         lora(&mut bench, 33, 24, 3, &[0..10, 15..20], 20, dropout);
     }
     for heads in [
@@ -134,8 +138,9 @@ fn attention<B: Backend>(t: &mut Bench<B>, heads: Heads, lengths: &[u32]) {
         starts: t.index(&starts),
     };
     let mut qkv = t.activation(n * heads.qkv(), 1);
-    let table: Vec<f32> =
-        (0..200 * heads.dim).map(|i| if i / (heads.dim / 2) % 2 == 0 { (i as f32).cos() } else { (i as f32).sin() }).collect();
+    let table: Vec<f32> = (0..200 * heads.dim)
+        .map(|i| if (i / (heads.dim / 2)).is_multiple_of(2) { (i as f32).cos() } else { (i as f32).sin() })
+        .collect();
     let table = t.tensor(&table, Kind::Exact);
     t.b.rope(n, heads, &mut qkv, &packed.positions, &table, false).unwrap();
     t.keep(format!("rope {what}"), &qkv);
@@ -210,8 +215,7 @@ fn optimizer<B: Backend>(t: &mut Bench<B>) {
     let mut value = t.tensor(&random(len, 1), Kind::Trained);
     let (grad, mut m, mut v) = (t.exact(len, 2), t.exact(len, 3), t.tensor(&vec![0.5; len], Kind::Exact));
     for step in 1..4 {
-        let adamw =
-            AdamW { lr: 0.1, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1, step, grad_scale: 0.7 };
+        let adamw = AdamW { lr: 0.1, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1, step, grad_scale: 0.7 };
         t.b.adamw(len, &adamw, &grad, &mut m, &mut v, &mut value).unwrap();
     }
     t.keep("adamw value", &value);
