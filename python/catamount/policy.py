@@ -1,0 +1,97 @@
+"""Where tactics come from: a function of yours, a completions server, or counts fitted to traces."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Sequence, Union
+
+from . import _catamount
+
+__all__ = ["NgramPolicy", "OpenAIPolicy", "Policy", "ReplayPolicy", "uniform"]
+
+Path = Union[str, "os.PathLike[str]"]
+
+Question = tuple[str, int, int]
+Sample = Union[tuple[str, float], tuple[str, float, int]]
+Policy = Callable[[list[Question]], Sequence[Union[Sequence[Sample], Exception]]]
+"""Questions `(state, n, seed)` in; for each, n tuples `(tactic, log_p)` or `(tactic, log_p, tokens)` out, in order.
+
+`log_p` is that of the whole tactic. An answer that depends on `state`, `n` and `seed` alone makes results independent of
+batching, and drawing sample i from `(seed, i)` alone makes fewer samples a prefix of more; see `uniform`. In place of an answer, an
+exception marks the theorem as an error, to be tried again on resume. An exception that is raised ends the run.
+"""
+
+
+def uniform(seed: int, n: int) -> float:
+    """The n-th uniform number in [0, 1) of the random stream that a question's seed names."""
+    return _catamount.uniform(seed, n)
+
+
+class _Native:
+    """Settings of a policy that runs without Python."""
+
+    kind = ""
+
+    def native(self) -> _catamount.NativePolicy:
+        """The policy, ready to be opened by a search."""
+        values = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in asdict(self).items()}
+        return _catamount.NativePolicy(json.dumps({"kind": self.kind, **values}))
+
+    def describe(self) -> str:
+        """What the policy says of itself in manifests."""
+        return self.native().describe()
+
+
+@dataclass(frozen=True)
+class OpenAIPolicy(_Native):
+    """Any OpenAI-compatible completions server: vLLM, SGLang, llama.cpp and others. Requests are retried."""
+
+    url: str
+    """Such as http://127.0.0.1:8000."""
+    model: str | None = None
+    """The model's name, or that of a LoRA adapter the server has loaded."""
+    prompt: str = "{state}\n"
+    """What the model was trained with; {state} stands for the state."""
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 128
+    stop: Sequence[str] = ("\n",)
+    key_variable: str = "OPENAI_API_KEY"
+    concurrency: int = 8
+    timeout: float = 120.0
+    retries: int = 4
+    grouped: bool = False
+    """One request per question rather than one per sample."""
+
+    kind = "openai"
+
+
+@dataclass(frozen=True)
+class NgramPolicy(_Native):
+    """Counts, templates and neighbours fitted to traces: a policy without a language model."""
+
+    traces: Path
+    temperature: float = 0.8
+
+    kind = "ngram"
+
+
+@dataclass(frozen=True)
+class ReplayPolicy(_Native):
+    """Plays demonstrations back, each step with a given probability of being right; for tests."""
+
+    traces: Path
+    probability: float = 0.9
+
+    kind = "replay"
+
+
+def describe(policy: Any) -> str:
+    """A policy's name for manifests: its own words, or its qualified name."""
+    own = getattr(policy, "describe", None)
+    if callable(own):
+        return own()
+    name = getattr(policy, "__qualname__", type(policy).__qualname__)
+    return f"python {getattr(policy, '__module__', '?')}.{name}"

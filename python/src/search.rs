@@ -1,0 +1,112 @@
+//! Many searches at once, by the crates' driver.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
+use catamount_search::{Policy, SearchSettings, Stream};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::cell::{Cell, Result};
+use crate::environment::Environment;
+use crate::log::cell_error;
+use crate::policy::{Callable, Interruptible, Interruption, NativePolicy};
+use crate::threads;
+use crate::traces::{Entry, shape_error, to_json};
+
+/// How every theorem is searched, as it crosses the border.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Terms {
+    strategy: String,
+    settings: SearchSettings,
+    budget: u64,
+    seed: u64,
+    time_limit: Option<f64>,
+    concurrency: usize,
+    threads: Option<usize>,
+    trees: bool,
+    batch: usize,
+    policy: String,
+}
+
+/// The settings of the strategies, checked and with every default filled in, as JSON.
+#[pyfunction]
+pub fn settings(strategy: &str, changes: &str) -> PyResult<String> {
+    let settings: SearchSettings = serde_json::from_str(changes).map_err(shape_error)?;
+    settings.search(strategy, 1).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    to_json(&settings)
+}
+
+/// The n-th uniform number, in [0, 1), of the random stream that a question's seed names.
+#[pyfunction]
+pub fn uniform(seed: u64, n: u64) -> f64 {
+    Stream(seed).uniform(n)
+}
+
+/// Searches theorems (as JSON). Results go to the cell, if one is given, and as JSON to `finished`, if that is given. Answers the seconds
+/// spent sampling, waiting for the prover, and in all.
+#[pyfunction]
+#[pyo3(signature = (environment, policy, theorems, terms, cell=None, finished=None))]
+pub fn run(
+    py: Python<'_>,
+    environment: &Environment,
+    policy: &Bound<'_, PyAny>,
+    theorems: &str,
+    terms: &str,
+    cell: Option<&Cell>,
+    finished: Option<Py<PyAny>>,
+) -> PyResult<(f64, f64, f64)> {
+    let terms: Terms = serde_json::from_str(terms).map_err(shape_error)?;
+    let entries: Vec<Entry> = serde_json::from_str(theorems).map_err(shape_error)?;
+    let jobs: Vec<Job> = entries
+        .into_iter()
+        .map(|Entry { theorem, demonstrated }| Job { theorem, demonstrated, time_left: None, tree: terms.trees })
+        .collect();
+    let time_limit = terms.time_limit.map(Duration::try_from_secs_f64).transpose();
+    let plan = Plan {
+        strategy: terms.strategy,
+        settings: terms.settings,
+        budget: terms.budget,
+        seed: terms.seed,
+        time_limit: time_limit.map_err(|error| PyValueError::new_err(format!("time_limit: {error}")))?,
+        concurrency: terms.concurrency,
+        threads: terms.threads.unwrap_or(threads::pool()?.current_num_threads()),
+    };
+    let interruption = Interruption::default();
+    let mut policy: Box<dyn Policy> = match policy.cast::<NativePolicy>() {
+        Ok(native) => Box::new(Interruptible { policy: native.get().open()?, interruption: interruption.clone() }),
+        Err(_) => Box::new(Callable {
+            function: policy.clone().unbind(),
+            name: terms.policy,
+            batch: terms.batch,
+            interruption: interruption.clone(),
+            pending: Vec::new(),
+        }),
+    };
+    let (environment, cell) = (environment.0.clone(), cell.map(Cell::handle));
+    let mut done = |result: Finished| {
+        if let Some(finished) = &finished {
+            let told = to_json(&Result::from(result.clone()))
+                .and_then(|text| Python::attach(|py| finished.call1(py, (text,)).map(|_| ())));
+            if let Err(error) = told {
+                interruption.raise(error);
+            }
+        }
+        if let Some(cell) = &cell
+            && let Some(cell) = cell.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
+            && let Err(error) = cell.append(result)
+        {
+            interruption.raise(cell_error(error));
+        }
+        interruption.check_signals();
+    };
+    let spent = py.detach(|| search_all(&environment, policy.as_mut(), jobs, &plan, &interruption.stop, &mut done));
+    if let Some(error) = interruption.take() {
+        return Err(error);
+    }
+    let spent = spent.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((spent.policy, spent.waiting, spent.total))
+}

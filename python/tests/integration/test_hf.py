@@ -1,0 +1,238 @@
+"""catamount.hf: the collator, the gradient, accumulation, processes, precision, adapters, the example."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import catamount
+from catamount.hf import CatTrainer, HFPolicy, TraceCollator, TraceDataset, score, tactic_logp, trace_loss, write_weight_column
+from transformers import TrainingArguments, set_seed
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+from train_hf import character_tokenizer, demonstrations, small_model  # noqa: E402
+
+TRACES = demonstrations()[:8]
+TOKENIZER = character_tokenizer(demonstrations())
+
+
+def model():
+    set_seed(3)
+    return small_model(TOKENIZER)
+
+
+def arguments(folder, **changes):
+    settings = {
+        "per_device_train_batch_size": 8, "max_steps": 1, "learning_rate": 0.1, "optim": "sgd", "max_grad_norm": 0.0,
+        "lr_scheduler_type": "constant", "save_strategy": "no", "report_to": "none", "use_cpu": True, "disable_tqdm": True,
+        "logging_steps": 1, "seed": 0, **changes,
+    }  # fmt: skip
+    return TrainingArguments(output_dir=str(folder), **settings)
+
+
+def train(folder, net=None, data=None, keywords=None, **changes):
+    net = net or model()
+    trainer = CatTrainer(
+        net,
+        arguments(folder, **changes),
+        train_dataset=data or TraceDataset(TRACES, TOKENIZER),
+        processing_class=TOKENIZER,
+        **{"objective": "bfs", "budget": 8, **(keywords or {})},
+    )
+    trainer.train()
+    return trainer
+
+
+def parameters(net):
+    return {name: p.detach().clone() for name, p in net.named_parameters()}
+
+
+def gradient(start, end, rate=0.1):
+    """What one step of plain gradient descent followed."""
+    return {name: (start[name] - end[name]) / rate for name in start}
+
+
+def distance(a, b):
+    """The largest difference relative to the largest entry, over all parameters."""
+    scale = max(float(value.abs().max()) for value in b.values())
+    return max(float((a[name] - b[name]).abs().max()) for name in b) / scale
+
+
+def log_j(logp, budget):
+    """log P(sum of geometric waits <= N), differentiable: what the weights are the derivative of."""
+    p = logp.exp()
+    live = [torch.ones((), dtype=logp.dtype)] + [torch.zeros((), dtype=logp.dtype)] * len(p)
+    for _ in range(budget):
+        live = [
+            (live[t] * (1 - p[t]) if t < len(p) else live[t]) + (live[t - 1] * p[t - 1] if t else 0.0)
+            for t in range(len(p) + 1)
+        ]
+    return live[-1].log()
+
+
+def by_hand(net, budget):
+    """The gradient of the mean over tactics of -log J, from autograd through the dynamic program itself."""
+    net = net.double()
+    net.zero_grad()
+    total, tactics = 0.0, 0
+    for trace in TraceDataset(TRACES, TOKENIZER):
+        logp = []
+        for prompt, tactic in zip(trace["prompts"], trace["tactics"]):
+            ids = torch.tensor([prompt + tactic])
+            tokens = net(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+            logp.append(tokens[len(prompt) - 1 :].sum())
+        total = total - log_j(torch.stack(logp), budget)
+        tactics += len(logp)
+    (total / tactics).backward()
+    return {name: p.grad.clone() for name, p in net.named_parameters()}
+
+
+def test_the_collator_keeps_traces_together_and_hides_prompts():
+    data = TraceDataset(TRACES, TOKENIZER)
+    batch = TraceCollator(TOKENIZER, pad_to_multiple_of=8)([data[0], data[5]])
+    rows = len(data[0]["tactics"]) + len(data[5]["tactics"])
+    assert {len(value) for value in batch.values()} == {rows} and batch["input_ids"].shape[1] % 8 == 0
+    assert batch["step"].tolist() == [*range(len(data[0]["tactics"])), *range(len(data[5]["tactics"]))]
+    for row, tactic in zip(batch["labels"], data[0]["tactics"] + data[5]["tactics"]):
+        assert row[row != -100].tolist() == tactic and tactic[-1] == TOKENIZER.eos_token_id
+    torn = batch["step"][1:]
+    with pytest.raises(ValueError, match="whole traces"):
+        trace_loss(torch.full((len(torn),), -1.0), torn, budget=8)
+
+
+def test_long_steps_are_dropped_and_counted():
+    full = TraceDataset(TRACES, TOKENIZER)
+    longest = max(len(p) + len(t) for item in full for p, t in zip(item["prompts"], item["tactics"]))
+    cut = TraceDataset(TRACES, TOKENIZER, max_tokens=longest - 1)
+    assert cut.dropped >= 1 and cut.shortened >= 1
+    with pytest.raises(ValueError, match="longer than max_tokens"):
+        TraceDataset(TRACES, TOKENIZER, max_tokens=3)
+
+
+def test_the_gradient_is_that_of_minus_log_j(tmp_path):
+    net = model()
+    start = parameters(net)
+    trainer = train(tmp_path, net)
+    found = gradient(start, parameters(trainer.model))
+    expected = by_hand(model(), 8)
+    assert distance(found, expected) < 1e-4
+    plain = gradient(start, parameters(train(tmp_path, keywords={"objective": "ce"}).model))
+    assert distance(plain, expected) > 0.1
+
+
+def test_torch_weights_are_constants_of_the_tensors_kind():
+    logp = torch.tensor([-0.5, -2.0, -1.0], requires_grad=True)
+    weights = catamount.weights(logp, torch.tensor([2, 1]), budget=8)
+    assert weights.dtype == torch.float32 and not weights.requires_grad
+    np.testing.assert_allclose(weights.numpy(), catamount.weights([-0.5, -2.0, -1.0], [2, 1], budget=8), rtol=1e-6)
+    assert catamount.weigh(logp.bfloat16(), [2, 1], budget=8).weights.dtype == torch.bfloat16
+    assert catamount.weigh(logp, [2, 1], budget=8).feasible.dtype == torch.bool
+
+
+def test_accumulation_does_not_change_the_step(tmp_path):
+    start = parameters(model())
+    whole = gradient(start, parameters(train(tmp_path).model))
+    parts = train(tmp_path, per_device_train_batch_size=2, gradient_accumulation_steps=4)
+    assert distance(gradient(start, parameters(parts.model)), whole) < 1e-4
+    assert parts.state.log_history[0]["loss"] == pytest.approx(train(tmp_path).state.log_history[0]["loss"], rel=1e-4)
+
+
+def test_two_processes_take_the_same_step(tmp_path):
+    whole = gradient(parameters(model()), parameters(train(tmp_path).model))
+    script = Path(__file__).with_name("two_processes.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
+    done = subprocess.run([*command, str(tmp_path / "two.pt")], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    saved = torch.load(tmp_path / "two.pt")
+    assert saved["processes"] == 2
+    assert distance(gradient(parameters(model()), saved["parameters"]), whole) < 1e-4
+    assert saved["loss"] == pytest.approx(train(tmp_path).state.log_history[0]["loss"], rel=1e-4)
+
+
+def test_mixed_precision_stays_near(tmp_path):
+    start = parameters(model())
+    exact = gradient(start, parameters(train(tmp_path).model))
+    mixed = gradient(start, parameters(train(tmp_path, bf16=True).model))
+    assert 0 < distance(mixed, exact) < 0.1
+
+
+def test_an_adapter_is_trained_and_the_base_is_not(tmp_path):
+    from peft import LoraConfig, get_peft_model
+
+    net = get_peft_model(model(), LoraConfig(r=4, task_type="CAUSAL_LM", target_modules="all-linear"))
+    before = parameters(net)
+    after = parameters(train(tmp_path, net, max_steps=3).model)
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed and all("lora_" in name for name in changed)
+
+
+def test_metrics_evaluation_and_weights_computed_beforehand(tmp_path):
+    net = model()
+    rows = write_weight_column(tmp_path / "w.jsonl", TRACES, net, TOKENIZER, objective="bfs", budget=8)
+    assert [json.loads(line) for line in (tmp_path / "w.jsonl").read_text().splitlines()] == rows
+    weights = [[row["weight"] for row in rows if row["name"] == trace.name] for trace in TRACES]
+    start = parameters(net)
+    online = train(tmp_path)
+    frozen = train(tmp_path, data=TraceDataset(TRACES, TOKENIZER, weights=weights), keywords={"objective": "ce", "budget": None})
+    assert distance(gradient(start, parameters(frozen.model)), gradient(start, parameters(online.model))) < 1e-4
+    entry = online.state.log_history[0]
+    logp, lengths = score(model(), TOKENIZER, TRACES)
+    answer = catamount.weigh(logp, lengths, budget=8)
+    assert entry["ce"] == pytest.approx(-logp.mean(), rel=1e-4)
+    assert entry["minus_log_j"] == pytest.approx(-answer.log_success.mean(), rel=1e-4)
+    assert entry["mean_weight"] == pytest.approx(answer.weights.mean(), rel=1e-4)
+    assert entry["infeasible_traces"] == 0
+    metrics = online.evaluate(TraceDataset(TRACES, TOKENIZER))
+    logp, _ = score(online.model, TOKENIZER, TRACES)
+    assert metrics["eval_ce"] == pytest.approx(-logp.mean(), rel=1e-4)
+
+
+def test_traces_that_are_not_finite_are_left_out():
+    logp = torch.tensor([-1.0, float("-inf"), -2.0], requires_grad=True)
+    loss, tally = trace_loss(logp, torch.tensor([0, 1, 0]), objective="ce")
+    assert float(loss) == 2.0 and (tally.skipped, tally.traces) == (1, 1)
+
+
+def test_scores_are_those_of_the_model():
+    net, step = model(), TRACES[3].steps[1]
+    logp, lengths = score(net, TOKENIZER, TRACES, batch_tokens=200)
+    assert lengths.tolist() == [len(trace.steps) for trace in TRACES]
+    item = TraceDataset([TRACES[3]], TOKENIZER)[0]
+    ids = torch.tensor([item["prompts"][1] + item["tactics"][1]])
+    labels = ids.clone()
+    labels[:, : len(item["prompts"][1])] = -100
+    alone = float(tactic_logp(net.eval()(ids).logits, labels))
+    assert logp[sum(lengths[:3]) + 1] == pytest.approx(alone, rel=1e-5) and step.tactic
+
+
+def test_a_transformers_model_samples_by_seed_and_says_its_probability():
+    net = model()
+    policy = HFPolicy(net, TOKENIZER, max_tokens=6, temperature=0.7)
+    state = TRACES[0].steps[0].state
+    four = policy([(state, 4, 11)])[0]
+    assert policy([(state, 2, 11)])[0] == four[:2] and len({tactic for tactic, *_ in four}) > 1
+    together = policy([("h1:a1 |- a1 and a longer one", 3, 5), (state, 4, 11)])[1]
+    assert [tactic for tactic, *_ in together] == [tactic for tactic, *_ in four]
+    data = TraceDataset([catamount.Trace("t", [catamount.Step(state, tactic) for tactic, *_ in four])], TOKENIZER)
+    for (_, logp, tokens), tactic in zip(four, data[0]["tactics"]):
+        if tokens == len(tactic):
+            ids = data[0]["prompts"][0] + tactic
+            scores = net(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+            start = len(data[0]["prompts"][0])
+            assert logp == pytest.approx(sum(float(scores[i - 1, ids[i]]) for i in range(start, len(ids))), rel=1e-4)
+
+
+@pytest.mark.parametrize("flags", [[], ["--lora", "--bf16", "--objective", "vdfs"]])
+def test_the_example_trains(flags, tmp_path):
+    command = [sys.executable, str(EXAMPLES / "train_hf.py"), "--out", str(tmp_path), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads(done.stdout.strip().splitlines()[-1])
+    assert report["log_j_after"] > report["log_j_before"] / 4 and report["log_j_after"] > -1.0
+    assert {"ce", "minus_log_j", "mean_weight"} <= set(report["metrics"])
+    assert report["rows"] == sum(len(trace.steps) for trace in demonstrations())
