@@ -52,15 +52,25 @@ pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
         print!("{}", plan.describe(&experiment, &folder));
         return Ok(());
     }
-    arguments.device.run(Study { experiment: &experiment, plan: &plan, folder: &folder, library: &library })?;
-    if !training_only {
-        let table = folder.join("report").join("matrix.md");
-        if let Ok(text) = std::fs::read_to_string(&table) {
-            println!("\n{text}");
-        }
-        println!("report: {}", folder.join("report").join("index.html").display());
+    let report = arguments.device.run(Study { experiment: &experiment, plan: &plan, folder: &folder, library: &library })?;
+    if let Some(report) = report {
+        show(&report);
     }
     Ok(())
+}
+
+/// The first table, what is missing, and where the rest is.
+pub fn show(report: &catamount_report::Report) {
+    if let Some(table) = report.tables.first() {
+        println!("\n{}", table.to_text());
+    }
+    for missing in &report.missing {
+        println!("missing: {missing}");
+    }
+    for note in &report.notes {
+        println!("note: {note}");
+    }
+    println!("report: {}", report.page.display());
 }
 
 /// A hash of the data itself, so that another database or another file of traces is another study.
@@ -83,9 +93,9 @@ struct Study<'a> {
 }
 
 impl OnDevice for Study<'_> {
-    type Output = ();
+    type Output = Option<catamount_report::Report>;
 
-    fn run<B: Backend>(self, backend: Arc<B>) -> Result<()> {
+    fn run<B: Backend>(self, backend: Arc<B>) -> Result<Self::Output> {
         let environment = self.environment()?;
         let data = |out: &Path| self.data(out).map_err(|error| format!("{error:#}"));
         let load = |name: &str, trained: bool| model::by_name(name, &backend, trained).map_err(|error| format!("{error:#}"));

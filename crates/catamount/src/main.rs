@@ -108,8 +108,7 @@ fn theory(out: &std::path::Path) -> anyhow::Result<()> {
 }
 
 fn report(folder: &std::path::Path) -> anyhow::Result<()> {
-    let report = catamount_report::report(folder)?;
-    println!("{}", report.page.display());
+    experiment::show(&catamount_report::report(folder)?);
     Ok(())
 }
 

@@ -22,7 +22,8 @@ fn refused(folder: &Path, arguments: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-const EVAL: &str = "eval --database ql.mm --theorems data/test.jsonl --steps 1-5 --policy ngram:data/train.jsonl --budget 64 --seed 1";
+const EVAL: &str =
+    "eval --database ql.mm --theorems data/test.jsonl --steps 1-5 --policy ngram:data/train.jsonl --budget 64 --seed 1";
 
 fn prepared() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -41,7 +42,8 @@ fn every_strategy_proves_and_metamath_agrees() {
         proved += log.matches("\"proved\"").count();
     }
     assert!(proved > 6, "{proved} proofs show nothing");
-    let database = ok(folder.path(), "export --format mm --database ql.mm pass.jsonl bfs.jsonl dfs.jsonl rdfs.jsonl vdfs.jsonl mcts.jsonl");
+    let database =
+        ok(folder.path(), "export --format mm --database ql.mm pass.jsonl bfs.jsonl dfs.jsonl rdfs.jsonl vdfs.jsonl mcts.jsonl");
     std::fs::write(folder.path().join("found.mm"), database).unwrap();
     let verdict = Process::new("metamath").args(["read found.mm", "verify proof *", "exit"]).current_dir(folder.path()).output();
     let verdict = verdict.expect("this test needs Debian's package metamath");
@@ -116,7 +118,10 @@ fn mistakes_are_named() {
     assert!(refused(folder.path(), "data metamath --database nothing.mm --out data").contains("metamath-databases"));
     std::fs::write(folder.path().join("broken.mm"), "$c a $. $v x $. ax $a a x").unwrap();
     assert!(refused(folder.path(), "data metamath --database broken.mm --out data").contains("broken.mm"));
-    assert!(refused(folder.path(), "prove nonsense --database ql.mm --policy replay:none --strategy bfs --budget 4").contains("nonsense"));
+    assert!(
+        refused(folder.path(), "prove nonsense --database ql.mm --policy replay:none --strategy bfs --budget 4")
+            .contains("nonsense")
+    );
     assert!(refused(folder.path(), "run dmeo").contains("did you mean `demo`"));
     assert!(refused(folder.path(), "compare a.jsonl b.jsonl").contains("a.jsonl"));
     let unknown = refused(folder.path(), "eval --theorems none.jsonl --policy ngram:x --strategy astar --budget 4 --out c.jsonl");

@@ -27,7 +27,8 @@ fn weighs_in_input_order() {
 
 #[test]
 fn infeasible_traces_are_marked_and_counted() {
-    let output = catamount("weights --objective bfs --budget 2", "{\"name\":\"a\",\"logp\":[-1,-1,-1]}\n{\"name\":\"b\",\"logp\":[-1]}\n");
+    let output =
+        catamount("weights --objective bfs --budget 2", "{\"name\":\"a\",\"logp\":[-1,-1,-1]}\n{\"name\":\"b\",\"logp\":[-1]}\n");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().next().unwrap().contains("\"weights\":[1.0,1.0,1.0],\"infeasible\":true"), "{text}");
     assert!(!text.lines().nth(1).unwrap().contains("infeasible"));

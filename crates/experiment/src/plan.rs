@@ -147,9 +147,9 @@ impl Plan {
         self.steps.push(Step { name: name.to_string(), kind, after, key });
     }
 
-    /// The steps that still have to be done in this folder, in order.
+    /// The steps that still have to be done in this folder, in order. The report takes seconds and is always made anew.
     pub fn outstanding(&self, folder: &Path) -> Vec<&Step> {
-        self.steps.iter().filter(|step| !stamp::is_done(folder, step)).collect()
+        self.steps.iter().filter(|step| step.kind == StepKind::Report || !stamp::is_done(folder, step)).collect()
     }
 
     /// The plan as text: every step, whether it is up to date, and what it costs: how long it took last time, or how much work it is.

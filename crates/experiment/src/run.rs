@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use catamount_model::{Backend, Model, Tokenizer};
+use catamount_report::Report;
 use catamount_search::Environment;
 use serde_json::json;
 
@@ -38,8 +39,8 @@ pub struct Host<'a, B: Backend> {
     pub say: &'a dyn Fn(&str),
 }
 
-/// Runs an experiment to its report.
-pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>) -> Result<()> {
+/// Runs an experiment to its report; none if the plan has no such step.
+pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>) -> Result<Option<Report>> {
     std::fs::create_dir_all(host.folder).map_err(Error::io(host.folder))?;
     let outstanding: Vec<Step> = plan.outstanding(host.folder).into_iter().cloned().collect();
     let done = plan.steps.len() - outstanding.len();
@@ -47,6 +48,7 @@ pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>)
         (host.say)(&format!("{done} of {} steps are up to date", plan.steps.len()));
     }
     write_plan(experiment, plan, host)?;
+    let mut report = None;
     for (index, step) in outstanding.iter().enumerate() {
         if host.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -64,8 +66,7 @@ pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>)
                 steps::cell(experiment, host, &step.name, &steps::CellStep { branch, objective, strategy, budget: *budget })?;
             }
             StepKind::Report => {
-                let report = catamount_report::report(host.folder).map_err(|error| fail(error.to_string()))?;
-                (host.say)(&format!("report: {}", report.page.display()));
+                report = Some(catamount_report::report(host.folder).map_err(|error| fail(error.to_string()))?);
             }
         }
         if host.stop.load(Ordering::Relaxed) {
@@ -73,7 +74,7 @@ pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>)
         }
         stamp::finish(host.folder, step, started.elapsed().as_secs_f64())?;
     }
-    Ok(())
+    Ok(report)
 }
 
 /// What the report says about how the study was made.
