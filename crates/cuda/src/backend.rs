@@ -1,5 +1,7 @@
 //! [`Cuda`] as a [`Backend`]: small operations here, the larger ones in files of their own.
 
+use std::sync::atomic::Ordering;
+
 use catamount_model::{AdamW, Backend, Error, Heads, Kind, Lora, Packed, Result, Sampling};
 use cudarc::driver::result;
 use half::bf16;
@@ -161,14 +163,18 @@ impl Backend for Cuda {
     }
 
     fn clear(&self, len: usize, x: &mut CudaTensor) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
         long_enough(x.len, len)?;
         x.version += 1;
-        self.clear_bytes(x.numbers.pointer(), len * x.format.bytes())?;
-        match &x.working {
-            Some(working) => self.clear_bytes(working.pointer(), len * 2),
-            None => Ok(()),
+        let copies = [Some((x.numbers.pointer(), x.format.bytes())), x.working.as_ref().map(|w| (w.pointer(), 2))];
+        for (pointer, bytes) in copies.into_iter().flatten() {
+            if self.device.recording.load(Ordering::Relaxed) {
+                self.clear_bytes(pointer, len * bytes)?;
+            } else {
+                self.queue_clear(&turn, pointer, len * bytes)?;
+            }
         }
+        Ok(())
     }
 
     fn scale(&self, len: usize, factor: f32, x: &mut CudaTensor) -> Result<()> {
@@ -443,15 +449,12 @@ impl Backend for Cuda {
         v: &mut CudaTensor,
         value: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
+        self.device.refuse_while_recording("an optimizer step")?;
         let (grad, m, v) = (self.read_exact(grad, len)?, self.write_exact(m, len)?, self.write_exact(v, len)?);
         let to = self.write_exact(value, len)?;
         let working = value.working.as_ref().map_or(0, Buffer::pointer);
-        let correction = |beta: f32| (1.0 - f64::from(beta).powf(step.step as f64)) as f32;
-        let AdamW { lr, beta1, beta2, eps, weight_decay, grad_scale, .. } = *step;
-        let (c1, c2) = (correction(beta1), correction(beta2));
-        let list = args![len as u64, grad, m, v, to, working, lr, beta1, beta2, eps, weight_decay, c1, c2, grad_scale];
-        self.launch(c"adamw", len.div_ceil(1024), 256, list)
+        self.queue_update(&turn, step, [grad, m, v, to, working, len as u64])
     }
 
     fn gather(&self, m: usize, d: usize, x: &CudaTensor, rows: &CudaIndex, out: &mut CudaTensor) -> Result<()> {

@@ -4,6 +4,7 @@ use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use catamount_model::{Error, Result};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
@@ -12,6 +13,7 @@ use crate::device::{Buffer, Device};
 use crate::head::Remembered;
 use crate::kernels::{Arg, Kernels, args};
 use crate::matmul::{Matmul, Product, WORKSPACE};
+use crate::pending::Pending;
 use crate::profile::Profile;
 use crate::staging::Staging;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
@@ -46,6 +48,7 @@ pub(crate) struct State {
     pub staging: Staging,
     pub logits: Option<Remembered>,
     pub profile: Option<Profile>,
+    pub pending: Option<Pending>,
 }
 
 /// The right to queue operations: one thread at a time, so that scratch memory is not shared by two.
@@ -77,7 +80,8 @@ impl Cuda {
         let kernels = Kernels::load(&device, precision == Precision::Bf16)?;
         let workspace = Buffer::new(&device, WORKSPACE)?;
         let counters = Buffer::zeros(&device, 4 * COUNTERS)?;
-        let state = State { matmul, scratch: HashMap::new(), staging: Staging::new()?, logits: None, profile: None };
+        let state =
+            State { matmul, scratch: HashMap::new(), staging: Staging::new()?, logits: None, profile: None, pending: None };
         Ok(Cuda { device, precision, kernels, workspace, counters, state: ReentrantMutex::new(RefCell::new(state)) })
     }
 
@@ -103,7 +107,17 @@ impl Cuda {
         Ok((self.device.free(), self.device.total as u64))
     }
 
+    /// The right to queue an operation, after what waits.
     pub(crate) fn turn(&self) -> Result<Turn<'_>> {
+        let turn = self.turn_to_wait()?;
+        if self.device.pending.load(Ordering::Relaxed) {
+            self.flush(&turn)?;
+        }
+        Ok(turn)
+    }
+
+    /// The right to add to what waits.
+    pub(crate) fn turn_to_wait(&self) -> Result<Turn<'_>> {
         let guard = self.state.lock();
         self.device.bind()?;
         Ok(Turn(guard))
@@ -207,7 +221,7 @@ impl Cuda {
     /// Queues `work`, timing it if a profile is being taken.
     fn timed(&self, name: impl FnOnce() -> String, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let turn = Turn(self.state.lock());
-        let profiling = turn.state().profile.as_ref().map(|p| p.start(&self.device)).transpose()?.is_some();
+        let profiling = turn.state().profile.as_ref().map(|p| p.timer.start(&self.device)).transpose()?.is_some();
         work()?;
         if profiling && let Some(profile) = &mut turn.state().profile {
             profile.stop(&self.device, &name())?;

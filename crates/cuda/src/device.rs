@@ -45,9 +45,11 @@ pub(crate) struct Device {
     next: AtomicU64,
     /// Whether the stream is recording a graph; allocations and copies to the host cannot be part of one.
     pub recording: AtomicBool,
+    /// Whether operations wait to be launched together; their buffers must not go away before.
+    pub pending: AtomicBool,
     /// The buffers that the graph being recorded uses.
     pub touched: Mutex<HashSet<u64>>,
-    /// Buffers given back while recording; freed when it ends.
+    /// Buffers given back while recording or while operations wait; freed afterwards.
     deferred: Mutex<Vec<sys::CUdeviceptr>>,
     pub graphs: Mutex<Graphs>,
 }
@@ -100,6 +102,7 @@ impl Device {
                 stream,
                 next: AtomicU64::new(1),
                 recording: AtomicBool::new(false),
+                pending: AtomicBool::new(false),
                 touched: Mutex::default(),
                 deferred: Mutex::default(),
                 graphs: Mutex::default(),
@@ -148,7 +151,7 @@ impl Device {
     fn release(&self, id: u64, pointer: sys::CUdeviceptr) {
         // A recording that uses this buffer must never run again.
         self.graphs.lock().forget_buffer(id);
-        if self.recording.load(Ordering::Relaxed) {
+        if self.recording.load(Ordering::Relaxed) || self.pending.load(Ordering::Relaxed) {
             self.deferred.lock().push(pointer);
             return;
         }
@@ -158,7 +161,7 @@ impl Device {
         let _ = unsafe { result::free_async(pointer, self.stream) };
     }
 
-    /// Frees what was given back while a recording was in progress.
+    /// Frees what could not be freed when it was given back.
     pub fn release_deferred(&self) {
         for pointer in self.deferred.lock().drain(..) {
             // SAFETY: as in `release`.

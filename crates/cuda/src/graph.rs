@@ -99,7 +99,8 @@ impl Cuda {
         unsafe { result::stream::begin_capture(stream, mode) }.explain("starting a recording")?;
         self.device.touched.lock().clear();
         self.device.recording.store(true, Ordering::Relaxed);
-        let ran = body();
+        // What the last operations left waiting belongs to the recording.
+        let ran = body().and_then(|()| self.turn().map(drop));
         self.device.recording.store(false, Ordering::Relaxed);
         let buffers = std::mem::take(&mut *self.device.touched.lock());
         // SAFETY: the recording was started above.

@@ -78,7 +78,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         [(c"rms_norm", 0), (c"add_rms_norm", 0), (c"rms_norm_backward", 0), (c"column_partials", 0), (c"column_sums", 0),]
     ),
     program!("head", false, [(c"head_scores", 0), (c"head_gradient", 0)]),
-    program!("optimizer", false, [(c"adamw", 0), (c"sum_of_squares", 0), (c"sum_partials", 0)]),
+    program!("optimizer", false, [(c"adamw", 0), (c"clear", 0), (c"sum_of_squares", 0), (c"sum_partials", 0)]),
     program!("sample", false, [(c"sample", 0)]),
     program!(
         "plain_attention",

@@ -24,6 +24,7 @@ mod kernels;
 mod linear;
 mod lora;
 mod matmul;
+mod pending;
 mod profile;
 mod sampling;
 mod staging;

@@ -20,6 +20,7 @@ impl Cuda {
         y: &mut CudaTensor,
     ) -> Result<()> {
         let turn = self.turn()?;
+        let operands = [x.numbers.id, y.numbers.id];
         let x = Matrix::new((self.read(x, n * inputs)?, self.format()), inputs);
         let weight = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);
         let bias = bias.map(|b| self.read(b, outputs)).transpose()?;
@@ -27,7 +28,8 @@ impl Cuda {
         y.version += 1;
         let out = Matrix::new(y.computed(), outputs);
         let (rows, columns, inner) = (n, outputs, inputs);
-        self.product(&turn, &Product { rows, columns, inner, x, y: weight.transposed(), out, alpha: 1.0, beta: 0.0, bias })
+        let product = Product { rows, columns, inner, x, y: weight.transposed(), out, alpha: 1.0, beta: 0.0, bias };
+        self.queue_product(&turn, product, operands)
     }
 
     pub(crate) fn linear_input_gradient(
@@ -40,11 +42,13 @@ impl Cuda {
         dx: &mut CudaTensor,
     ) -> Result<()> {
         let turn = self.turn()?;
+        let operands = [dy.numbers.id, dx.numbers.id];
         let x = Matrix::new((self.read(dy, n * outputs)?, self.format()), outputs);
         let y = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);
         let out = Matrix::new((self.write(dx, n * inputs)?, self.format()), inputs);
         let (rows, columns, inner) = (n, inputs, outputs);
-        self.product(&turn, &Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None })
+        let product = Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None };
+        self.queue_product(&turn, product, operands)
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -111,25 +111,27 @@ impl Cuda {
         t: &mut CudaTensor,
         y: &mut CudaTensor,
     ) -> Result<()> {
-        let turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
+        let waiting = self.take_product(&turn, [x.numbers.id, y.numbers.id])?;
         let s = self.site(n, lora)?;
         let (x, t, y) = (self.read(x, n * lora.inputs)?, self.write(t, n * s.width)?, self.write(y, n * lora.outputs)?);
         if !self.fused(&s) {
+            waiting.map_or(Ok(()), |product| self.product(&turn, &product))?;
+            self.flush(&turn)?;
             return self.lora_forward_plain(&turn, &s, x, t, y);
         }
         self.lora_inner(&turn, &s, s.whole(), 1, s.width, (x, lora.inputs), s.a, t, 1.0 / s.kept(), s.p)?;
-        self.lora_outer(
-            &s,
-            s.parts(),
-            lora.parts.len(),
-            lora.rank,
-            s.longest(),
-            t,
-            (s.b, false),
-            (y, lora.outputs),
-            lora.scale,
-            0.0,
-        )
+        // Written first and added to by the product, if the parts leave no column out.
+        let first = waiting.filter(|_| lora.parts.iter().map(|p| p.len()).sum::<usize>() == lora.outputs);
+        if let (None, Some(product)) = (&first, &waiting) {
+            self.product(&turn, product)?;
+        }
+        let (m, to, add) = ((s.b, false), (y, lora.outputs), first.is_none());
+        self.lora_outer(&s, s.parts(), lora.parts.len(), lora.rank, s.longest(), t, m, to, lora.scale, 0.0, add)?;
+        if let Some(product) = first {
+            self.product(&turn, &Product { beta: 1.0, ..product })?;
+        }
+        self.flush(&turn)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -144,7 +146,8 @@ impl Cuda {
         da: &mut CudaTensor,
         db: &mut CudaTensor,
     ) -> Result<()> {
-        let turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
+        let waiting = self.take_product(&turn, [dy.numbers.id, dx.numbers.id])?;
         let s = self.site(n, lora)?;
         let (parts, rank, inputs, outputs) = (lora.parts.len(), lora.rank, lora.inputs, lora.outputs);
         let rows: usize = lora.parts.iter().map(|p| p.len()).sum();
@@ -153,6 +156,8 @@ impl Cuda {
         let db = self.write_exact(db, rows * rank)?;
         let dt = self.scratch(&turn, "lora dt", n * s.width * self.format().bytes())?;
         if !self.fused(&s) {
+            waiting.map_or(Ok(()), |product| self.product(&turn, &product))?;
+            self.flush(&turn)?;
             return self.lora_gradients_plain(&turn, &s, x, t, dy, dx, da, db, dt);
         }
         let bt = self.scratch(&turn, "lora b transposed", rows * rank * 2)?;
@@ -160,9 +165,14 @@ impl Cuda {
         self.launch_box(c"transpose_parts", grid, 256, 0, args![s.parts(), rank, s.b, bt])?;
         self.lora_inner(&turn, &s, s.parts(), parts, rank, (dy, outputs), bt, dt, lora.scale, 0.0)?;
         let kept = 1.0 / s.kept();
-        self.lora_outer(&s, s.whole(), 1, s.width, inputs, dt, (s.a, true), (dx, inputs), kept, s.p)?;
+        let add = waiting.is_none();
+        self.lora_outer(&s, s.whole(), 1, s.width, inputs, dt, (s.a, true), (dx, inputs), kept, s.p, add)?;
         self.lora_gradient(&s, s.whole(), 1, s.width, inputs, (x, inputs), dt, (da, 1, inputs), kept, s.p)?;
-        self.lora_gradient(&s, s.parts(), parts, rank, s.longest(), (dy, outputs), t, (db, rank, 1), lora.scale, 0.0)
+        self.lora_gradient(&s, s.parts(), parts, rank, s.longest(), (dy, outputs), t, (db, rank, 1), lora.scale, 0.0)?;
+        if let Some(product) = waiting {
+            self.product(&turn, &Product { beta: 1.0, ..product })?;
+        }
+        self.flush(&turn)
     }
 
     /// Wide to narrow; see `inner` in lora.cu.
@@ -208,11 +218,12 @@ impl Cuda {
         (y, y_stride): (u64, usize),
         factor: f32,
         p: f32,
+        add: bool,
     ) -> Result<()> {
         let (_, kernel) = variant(OUTER, depth.div_ceil(16), p > 0.0);
         let grid = (longest.div_ceil(128), s.n.div_ceil(128), count);
-        let down = usize::from(down);
-        self.launch_box(kernel, grid, 256, 0, args![s.n, parts, depth, t, s.width, m, down, y, y_stride, factor, s.key, p])
+        let (down, add) = (usize::from(down), usize::from(add));
+        self.launch_box(kernel, grid, 256, 0, args![s.n, parts, depth, t, s.width, m, down, y, y_stride, factor, s.key, p, add])
     }
 
     /// Gradient of a narrow matrix; see `gradient` in lora.cu.

@@ -17,19 +17,19 @@ pub struct Timing {
     pub milliseconds: f64,
 }
 
-pub(crate) struct Profile {
+/// Two events on the device's stream.
+pub(crate) struct Timer {
     from: sys::CUevent,
     to: sys::CUevent,
-    timings: BTreeMap<String, Timing>,
 }
 
-// SAFETY: events are handles of the driver, usable from any thread; the profile is behind a lock.
-unsafe impl Send for Profile {}
+// SAFETY: events are handles of the driver, usable from any thread.
+unsafe impl Send for Timer {}
 
-impl Profile {
-    fn new() -> Result<Self> {
+impl Timer {
+    pub fn new() -> Result<Self> {
         let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).explain("creating an event");
-        Ok(Profile { from: event()?, to: event()?, timings: BTreeMap::new() })
+        Ok(Timer { from: event()?, to: event()? })
     }
 
     pub fn start(&self, device: &Device) -> Result<()> {
@@ -37,21 +37,18 @@ impl Profile {
         unsafe { result::event::record(self.from, device.stream) }.explain("timing")
     }
 
-    pub fn stop(&mut self, device: &Device, name: &str) -> Result<()> {
+    /// Waits, and returns the milliseconds since `start`.
+    pub fn stop(&self, device: &Device) -> Result<f32> {
         // SAFETY: as above.
-        let elapsed = unsafe {
+        unsafe {
             result::event::record(self.to, device.stream).explain("timing")?;
             result::event::synchronize(self.to).explain("timing")?;
-            result::event::elapsed(self.from, self.to).explain("timing")?
-        };
-        let timing = self.timings.entry(name.to_string()).or_default();
-        timing.count += 1;
-        timing.milliseconds += f64::from(elapsed);
-        Ok(())
+            result::event::elapsed(self.from, self.to).explain("timing")
+        }
     }
 }
 
-impl Drop for Profile {
+impl Drop for Timer {
     fn drop(&mut self) {
         for event in [self.from, self.to] {
             // SAFETY: created by `new`, destroyed once.
@@ -60,12 +57,31 @@ impl Drop for Profile {
     }
 }
 
+pub(crate) struct Profile {
+    pub timer: Timer,
+    timings: BTreeMap<String, Timing>,
+}
+
+impl Profile {
+    fn new() -> Result<Self> {
+        Ok(Profile { timer: Timer::new()?, timings: BTreeMap::new() })
+    }
+
+    pub fn stop(&mut self, device: &Device, name: &str) -> Result<()> {
+        let elapsed = self.timer.stop(device)?;
+        let timing = self.timings.entry(name.to_string()).or_default();
+        timing.count += 1;
+        timing.milliseconds += f64::from(elapsed);
+        Ok(())
+    }
+}
+
 impl Cuda {
     /// Runs `body` with every kernel timed, and returns the times by kernel. Recordings are not used meanwhile.
     pub fn profile(&self, body: impl FnOnce() -> Result<()>) -> Result<BTreeMap<String, Timing>> {
         let turn = self.turn()?;
         turn.state().profile = Some(Profile::new()?);
-        let ran = body();
+        let ran = body().and_then(|()| self.flush(&turn));
         let profile = turn.state().profile.take();
         ran?;
         Ok(profile.map(|mut p| std::mem::take(&mut p.timings)).unwrap_or_default())

@@ -128,12 +128,12 @@ INNER(lora_inner_drop_4, 4, true)
 INNER(lora_inner_drop_6, 6, true)
 INNER(lora_inner_drop_8, 8, true)
 
-// Narrow to wide: y[row, begin + c] += drop(factor * sum_k t[row, part * depth + k] * m_part(c, k)). `down` says that m is
-// stored [k, columns] (A, for the input's gradient) rather than [columns, k] (B, for the output). A warp owns 32 columns, keeps
-// their part of m in registers and walks over rows, 32 at a time. grid (columns / 128, rows / 128, parts).
+// Narrow to wide: y[row, begin + c] = drop(factor * sum_k t[row, part * depth + k] * m_part(c, k)). `down` says that m is
+// stored [k, columns] (A, for the input's gradient) rather than [columns, k] (B, for the output); `add` adds to what y
+// holds. A warp owns 32 columns, keeps their part of m in registers and walks over rows, 32 at a time. grid (columns / 128, rows / 128, parts).
 template <int KS, bool DROP>
 DEVICE void outer(int n, Parts parts, int depth, const bf16* __restrict__ t, int t_stride, const bf16* __restrict__ m, int down, bf16* y,
-                  int y_stride, float factor, u64 key, float p) {
+                  int y_stride, float factor, u64 key, float p, int add) {
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
     int part = blockIdx.z, len = parts.len[part], column = blockIdx.x * 128 + (warp & 3) * 32;
     if (column >= len) return;
@@ -164,7 +164,7 @@ DEVICE void outer(int n, Parts parts, int depth, const bf16* __restrict__ t, int
         int row = first + g;
         uint4 old[4];
 #pragma unroll
-        for (int h = 0; h < 4; h++) old[h] = fetch(to + (u64)(row + h * 8) * y_stride, row + h * 8 < n);
+        for (int h = 0; h < 4; h++) old[h] = fetch(to + (u64)(row + h * 8) * y_stride, add && row + h * 8 < n);
         float acc[2][4][4] = {};
 #pragma unroll
         for (int s = 0; s < KS; s++) {
@@ -202,8 +202,8 @@ DEVICE void outer(int n, Parts parts, int depth, const bf16* __restrict__ t, int
 #define OUTER(NAME, KS, DROP)                                                                                                           \
     extern "C" __global__ void __launch_bounds__(256, 2)                                                                                \
         NAME(int n, Parts parts, int depth, const bf16* t, int t_stride, const bf16* m, int down, bf16* y, int y_stride, float factor,    \
-             u64 key, float p) {                                                                                                        \
-        outer<KS, DROP>(n, parts, depth, t, t_stride, m, down, y, y_stride, factor, key, p);                                            \
+             u64 key, float p, int add) {                                                                                               \
+        outer<KS, DROP>(n, parts, depth, t, t_stride, m, down, y, y_stride, factor, key, p, add);                                       \
     }
 OUTER(lora_outer_1, 1, false)
 OUTER(lora_outer_2, 2, false)

@@ -1,32 +1,52 @@
 // AdamW, and the global norm over many tensors in one launch.
 
-// Four parameters a thread: every tensor starts on a boundary of 256 bytes.
-extern "C" __global__ void adamw(u64 n, const float* grad, float* m, float* v, float* value, bf16* working, float lr, float beta1,
-                                 float beta2, float eps, float weight_decay, float correction1, float correction2, float grad_scale) {
-    u64 first = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
-    int count = first + 4 <= n ? 4 : first < n ? (int)(n - first) : 0;
-    float g[4], a[4], b[4], x[4];
-    if (count == 4) {
-        load<4>(grad + first, g), load<4>(m + first, a), load<4>(v + first, b), load<4>(value + first, x);
-    } else {
-        for (int i = 0; i < count; i++) g[i] = grad[first + i], a[i] = m[first + i], b[i] = v[first + i], x[i] = value[first + i];
+struct Update {
+    const float* grad;
+    float *m, *v, *value;
+    bf16* working;
+    u64 n;
+};
+struct Rates {
+    float lr, beta1, beta2, eps, weight_decay, correction1, correction2, grad_scale;
+};
+DEVICE void adamw_step(const Rates& r, float g, float& m, float& v, float& x) {
+    g *= r.grad_scale;
+    m = r.beta1 * m + (1.0f - r.beta1) * g;
+    v = r.beta2 * v + (1.0f - r.beta2) * g * g;
+    x -= r.lr * (r.weight_decay * x + m / r.correction1 / (sqrtf(v / r.correction2) + r.eps));
+}
+// Many tensors in one launch: grid (stretches, tensors). Four parameters a thread: every tensor starts on a boundary of 256 bytes.
+extern "C" __global__ void adamw(const Update* updates, Rates rates) {
+    Update u = updates[blockIdx.y];
+    for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * 4; i < u.n; i += (u64)gridDim.x * blockDim.x * 4) {
+        if (i + 4 <= u.n) {
+            float g[4], m[4], v[4], x[4];
+            load<4>(u.grad + i, g), load<4>(u.m + i, m), load<4>(u.v + i, v), load<4>(u.value + i, x);
+            for (int j = 0; j < 4; j++) adamw_step(rates, g[j], m[j], v[j], x[j]);
+            store<4>(u.m + i, m), store<4>(u.v + i, v), store<4>(u.value + i, x);
+            if (u.working) *(uint2*)(u.working + i) = make_uint2(pack(x[0], x[1]), pack(x[2], x[3]));
+        } else {
+            for (u64 j = i; j < u.n; j++) {
+                adamw_step(rates, u.grad[j], u.m[j], u.v[j], u.value[j]);
+                if (u.working) put(u.working + j, u.value[j]);
+            }
+        }
     }
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        g[i] *= grad_scale;
-        a[i] = beta1 * a[i] + (1.0f - beta1) * g[i];
-        b[i] = beta2 * b[i] + (1.0f - beta2) * g[i] * g[i];
-        x[i] -= lr * (weight_decay * x[i] + a[i] / correction1 / (sqrtf(b[i] / correction2) + eps));
+}
+
+struct Stretch {
+    uint4* data;
+    u64 bytes;
+};
+// Zeroes many buffers in one launch: grid (stretches, buffers).
+extern "C" __global__ void clear(const Stretch* stretches) {
+    Stretch s = stretches[blockIdx.y];
+    u64 whole = s.bytes / 16;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < whole; i += (u64)gridDim.x * blockDim.x) {
+        s.data[i] = make_uint4(0, 0, 0, 0);
     }
-    if (count == 4) {
-        store<4>(m + first, a), store<4>(v + first, b), store<4>(value + first, x);
-        if (working) *(uint2*)(working + first) = make_uint2(pack(x[0], x[1]), pack(x[2], x[3]));
-        return;
-    }
-    for (int i = 0; i < count; i++) {
-        m[first + i] = a[i], v[first + i] = b[i], value[first + i] = x[i];
-        if (working) put(working + first + i, x[i]);
-    }
+    u64 rest = whole * 16 + threadIdx.x;
+    if (blockIdx.x == 0 && rest < s.bytes) ((u8*)s.data)[rest] = 0;
 }
 
 struct Slice {

@@ -115,6 +115,16 @@ fn lora<B: Backend>(
     let (dy, mut dx) = (t.activation(n * outputs, 5), t.activation(n * inputs, 6));
     let (mut da, mut db) = (t.exact(width * inputs, 7), t.exact(rows * rank, 8));
     t.b.lora_backward(n, &lora, &x, &inner, &dy, &mut dx, &mut da, &mut db).unwrap();
+    // With the linear maps that adapters add to, as a model calls them.
+    let weight = t.frozen(outputs * inputs, 9);
+    t.b.linear(n, outputs, inputs, &x, &weight, None, &mut y).unwrap();
+    t.b.lora(n, &lora, &x, &mut inner, &mut y).unwrap();
+    t.keep(format!("{what}: adapted y"), &y);
+    let (mut adapted, mut da2, mut db2) =
+        (t.output(n * inputs, Kind::Activation), t.exact(width * inputs, 7), t.exact(rows * rank, 8));
+    t.b.linear_backward_input(n, outputs, inputs, &dy, &weight, &mut adapted).unwrap();
+    t.b.lora_backward(n, &lora, &x, &inner, &dy, &mut adapted, &mut da2, &mut db2).unwrap();
+    t.keep(format!("{what}: adapted dx"), &adapted);
     t.keep(format!("{what}: dx"), &dx);
     t.keep(format!("{what}: da"), &da);
     t.keep(format!("{what}: db"), &db);
