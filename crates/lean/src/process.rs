@@ -62,7 +62,6 @@ pub(crate) struct Process {
     nonce: String,
     asked: u64,
     memory_mb: u64,
-    pub lean: String,
 }
 
 impl Process {
@@ -89,8 +88,7 @@ impl Process {
             thread::spawn(move || keep_tail(err, &said));
         }
         let nonce = format!("{:016x}", RandomState::new().build_hasher().finish());
-        let mut process =
-            Process { child, stdin, lines, said, nonce, asked: 0, memory_mb: options.memory_mb, lean: String::new() };
+        let mut process = Process { child, stdin, lines, said, nonce, asked: 0, memory_mb: options.memory_mb };
         let hello =
             process.wait(options.start_limit, |line| serde_json::from_slice::<Hello>(line).ok()).map_err(|f| match f {
                 Failure::Killed(how) => Error::Worker(how),
@@ -99,7 +97,6 @@ impl Process {
         if hello.protocol != PROTOCOL {
             return Err(Error::Start(format!("it speaks protocol {}, this program speaks {PROTOCOL}", hello.protocol)));
         }
-        process.lean = hello.lean;
         Ok(process)
     }
 

@@ -1,5 +1,6 @@
 //! Finding the programs of the system that a host needs, and their versions.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
@@ -29,4 +30,16 @@ pub(crate) fn node() -> Result<String, Error> {
         Some(m) if m >= 20 => Ok(found),
         _ => Err(Error::TooOld { program: "node", found, needed: "20", hint: NODE_HINT }),
     }
+}
+
+/// The version of the toolchain that a Lake project uses.
+pub(crate) fn lean_in(project: &Path) -> Result<String, Error> {
+    let missing = |why: String| Error::Missing { program: "lake", why, hint: LAKE_HINT };
+    let out = Command::new("lake")
+        .args(["env", "lean", "--version"])
+        .current_dir(project)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| missing(e.to_string()))?;
+    Ok(String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().trim().to_owned())
 }

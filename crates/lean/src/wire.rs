@@ -28,8 +28,6 @@ pub(crate) struct Envelope<'a> {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Hello {
     pub protocol: u32,
-    #[serde(default)]
-    pub lean: String,
 }
 
 /// Any answer; which fields are there depends on the request.

@@ -101,11 +101,6 @@ impl Worker {
         self.process.as_ref().and_then(Process::memory)
     }
 
-    /// Lean's version, once a process has started.
-    pub fn lean(&self) -> Option<&str> {
-        self.process.as_ref().map(|p| p.lean.as_str())
-    }
-
     /// Makes sure that a process with these imports runs.
     pub fn ready(&mut self, imports: &[String]) -> Result<(), Trouble> {
         if self.process.is_some() && self.imports == imports {

@@ -45,7 +45,7 @@ fn theorems() -> Vec<Theorem> {
 /// One search, and everything the prover said in it.
 fn search(lean: &Lean, theorem: &Theorem, strategy: &str) -> (Finish, Vec<String>) {
     let stream = Stream::new(7).named(&theorem.name).named(strategy);
-    let mut search = SearchSettings::default().search(strategy, 40).unwrap();
+    let mut search = SearchSettings::default().search(strategy, 24).unwrap();
     let mut session = lean.open(theorem).unwrap();
     let mut states = HashMap::from([(NodeId::ROOT, StateId(0))]);
     let mut said = Vec::new();
@@ -153,7 +153,7 @@ fn killing_workers_at_random_moments_changes_no_result() {
 }
 
 /// How many workers are killed.
-const KILLS: usize = 4;
+const KILLS: usize = 3;
 
 /// Kills workers, whatever they are doing, one at a time and after waits of random length.
 fn kill_some(killed: &AtomicUsize) {
