@@ -47,6 +47,9 @@ pub struct MetamathArguments {
     /// repeat themselves when made linear.)
     #[arg(long, default_value = "1-20")]
     steps: Steps,
+    /// Only the first so many theorems of the database.
+    #[arg(long)]
+    first: Option<usize>,
     #[command(flatten)]
     split: SplitOptions,
 }
@@ -144,11 +147,11 @@ pub fn traced(options: &catamount_lean::Options, path: &Path) -> Result<Vec<Trac
 }
 
 fn metamath(arguments: &MetamathArguments) -> Result<()> {
-    write_metamath(&arguments.database, arguments.steps, &arguments.split)
+    write_metamath(&arguments.database, arguments.steps, arguments.first, &arguments.split)
 }
 
 /// Extracts a database's proofs into a split folder.
-pub fn write_metamath(database_name: &Path, steps: Steps, options: &SplitOptions) -> Result<()> {
+pub fn write_metamath(database_name: &Path, steps: Steps, first: Option<usize>, options: &SplitOptions) -> Result<()> {
     let database = environment::database(database_name)?;
     // Parts are decided from the statements alone, so that traces can be written as they are made.
     let stub = |id| Trace {
@@ -157,7 +160,8 @@ pub fn write_metamath(database_name: &Path, steps: Steps, options: &SplitOptions
     };
     let ids: HashMap<String, _> = database.theorems().map(|id| (database.assertion(id).label().to_string(), id)).collect();
     let key = |trace: &Trace| database.key(ids[&trace.theorem.name]).to_string();
-    let parts = options.split.apply(database.theorems().map(stub).collect(), options.seed, key)?;
+    let parts =
+        options.split.apply(database.theorems().take(first.unwrap_or(usize::MAX)).map(stub).collect(), options.seed, key)?;
     let mut writers = Writers::create(&options.out, "train", "valid", "test")?;
     let mut part_of: HashMap<String, usize> = HashMap::new();
     for (part, traces) in [parts.train, parts.valid, parts.test].into_iter().enumerate() {
@@ -169,9 +173,10 @@ pub fn write_metamath(database_name: &Path, steps: Steps, options: &SplitOptions
     let extracted = database.extract(&Extraction::default(), |trace, done| {
         bar.set_position(done as u64);
         statistics.push(trace.steps.len());
+        let Some(&part) = part_of.get(&trace.theorem.name) else { return };
         if !steps.contains(trace.steps.len()) {
             filtered += 1;
-        } else if let Err(error) = writers.write(part_of[&trace.theorem.name], &trace) {
+        } else if let Err(error) = writers.write(part, &trace) {
             failure.get_or_insert(error);
         }
     });

@@ -151,7 +151,7 @@ impl Study<'_> {
         let split = data::SplitOptions { split: choice.split, seed: self.experiment.seed, out: out.to_path_buf() };
         match (&choice.database, &choice.traces) {
             (_, Some(traces)) => data::write_split(data::load(traces)?, traces, &split),
-            (Some(database), None) => data::write_metamath(Path::new(database), self.lengths(), &split),
+            (Some(database), None) => data::write_metamath(Path::new(database), self.lengths(), choice.first, &split),
             (None, None) => data::write_split(data::traced(&self.lean_options()?, self.library)?, self.library, &split),
         }
     }

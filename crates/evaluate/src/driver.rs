@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use catamount_search::{Environment, Policy, Request, RequestId, Sample, SearchSettings, UnknownStrategy};
+use catamount_search::{Environment, Fault, Policy, Request, RequestId, Sample, SearchSettings, UnknownStrategy};
 use catamount_traces::Theorem;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -81,7 +81,7 @@ pub fn search_all(
     plan.settings.search(&plan.strategy, plan.budget)?;
     let started = Instant::now();
     let (to_workers, work) = unbounded::<Work>();
-    let (to_driver, events) = unbounded::<Box<Progress>>();
+    let (to_driver, events) = unbounded::<Vec<Progress>>();
     std::thread::scope(|scope| {
         for _ in 0..plan.threads.max(1) {
             let (work, to_driver, environment) = (work.clone(), to_driver.clone(), Arc::clone(environment));
@@ -96,6 +96,7 @@ pub fn search_all(
             waiting: HashMap::new(),
             next_request: 0,
             spent: Spent::default(),
+            threads: plan.threads.max(1),
         };
         driver.run(plan.concurrency.max(1), stop, done);
         driver.spent.total = started.elapsed().as_secs_f64();
@@ -104,18 +105,22 @@ pub fn search_all(
     })
 }
 
+/// The policy's answer to one question.
+type Answered = Result<Vec<Sample>, Fault>;
+
 enum Work {
     Open(Job),
-    Answer(Box<Proof>, Vec<Result<Vec<Sample>, catamount_search::Fault>>),
+    /// Searches whose questions are answered. Several at once, because waking a thread costs more than a quick prover's verdict.
+    Answers(Vec<(Box<Proof>, Vec<Answered>)>),
 }
 
-fn worker(work: &Receiver<Work>, to_driver: &Sender<Box<Progress>>, environment: &Arc<dyn Environment>, plan: &Plan) {
+fn worker(work: &Receiver<Work>, to_driver: &Sender<Vec<Progress>>, environment: &Arc<dyn Environment>, plan: &Plan) {
     for item in work {
         let progress = match item {
-            Work::Open(job) => Proof::open(environment, job, plan),
-            Work::Answer(proof, answers) => proof.answer(environment.as_ref(), answers),
+            Work::Open(job) => vec![Proof::open(environment, job, plan)],
+            Work::Answers(all) => all.into_iter().map(|(proof, answers)| proof.answer(environment.as_ref(), answers)).collect(),
         };
-        if to_driver.send(Box::new(progress)).is_err() {
+        if to_driver.send(progress).is_err() {
             return;
         }
     }
@@ -123,19 +128,20 @@ fn worker(work: &Receiver<Work>, to_driver: &Sender<Box<Progress>>, environment:
 
 struct Driver<'a> {
     to_workers: Sender<Work>,
-    events: Receiver<Box<Progress>>,
+    events: Receiver<Vec<Progress>>,
     policy: &'a mut dyn Policy,
     jobs: VecDeque<Job>,
     in_flight: usize,
     waiting: HashMap<RequestId, Questions>,
     next_request: RequestId,
     spent: Spent,
+    threads: usize,
 }
 
 /// A search that waits for the policy. Its questions have consecutive ids, the first of which is the key it is kept under.
 struct Questions {
     proof: Box<Proof>,
-    answers: Vec<Option<Result<Vec<Sample>, catamount_search::Fault>>>,
+    answers: Vec<Option<Answered>>,
     missing: usize,
 }
 
@@ -156,26 +162,37 @@ impl Driver<'_> {
             if self.waiting.is_empty() {
                 let idle = Instant::now();
                 match self.events.recv_timeout(Duration::from_millis(100)) {
-                    Ok(progress) => self.advance(*progress, &mut keys, done),
+                    Ok(progress) => self.advance(progress, &mut keys, done),
                     Err(_) => continue,
                 }
                 self.spent.waiting += idle.elapsed().as_secs_f64();
             }
             while let Ok(progress) = self.events.try_recv() {
-                self.advance(*progress, &mut keys, done);
+                self.advance(progress, &mut keys, done);
             }
             if !self.waiting.is_empty() {
                 let busy = Instant::now();
                 let answers = self.policy.poll();
                 self.spent.policy += busy.elapsed().as_secs_f64();
-                for (id, answer) in answers {
-                    self.collect(id, answer, &mut keys);
+                let mut ready: Vec<_> =
+                    answers.into_iter().filter_map(|(id, answer)| self.collect(id, answer, &mut keys)).collect();
+                // A few handfuls for every thread: enough to spread, few enough to be worth a wake-up.
+                let handful = (ready.len() / (self.threads * 8)).max(1);
+                while !ready.is_empty() {
+                    let some = ready.drain(..handful.min(ready.len())).collect();
+                    self.to_workers.send(Work::Answers(some)).expect("workers live as long as the driver");
                 }
             }
         }
     }
 
-    fn advance(&mut self, progress: Progress, keys: &mut HashMap<RequestId, RequestId>, done: &mut dyn FnMut(Finished)) {
+    fn advance(&mut self, all: Vec<Progress>, keys: &mut HashMap<RequestId, RequestId>, done: &mut dyn FnMut(Finished)) {
+        for progress in all {
+            self.advance_one(progress, keys, done);
+        }
+    }
+
+    fn advance_one(&mut self, progress: Progress, keys: &mut HashMap<RequestId, RequestId>, done: &mut dyn FnMut(Finished)) {
         match progress {
             Progress::Finished(finished) => {
                 self.in_flight -= 1;
@@ -196,20 +213,21 @@ impl Driver<'_> {
         }
     }
 
+    /// Files an answer; gives the search back once all its questions are answered.
     fn collect(
         &mut self,
         id: RequestId,
-        answer: Result<Vec<Sample>, catamount_search::Fault>,
+        answer: Answered,
         keys: &mut HashMap<RequestId, RequestId>,
-    ) {
-        let Some(first) = keys.remove(&id) else { return };
+    ) -> Option<(Box<Proof>, Vec<Answered>)> {
+        let first = keys.remove(&id)?;
         let questions = self.waiting.get_mut(&first).expect("kept until all its questions are answered");
         questions.answers[(id - first) as usize] = Some(answer);
         questions.missing -= 1;
-        if questions.missing == 0 {
-            let questions = self.waiting.remove(&first).expect("just seen");
-            let answers = questions.answers.into_iter().flatten().collect();
-            self.to_workers.send(Work::Answer(questions.proof, answers)).expect("workers live as long as the driver");
+        if questions.missing > 0 {
+            return None;
         }
+        let questions = self.waiting.remove(&first).expect("just seen");
+        Some((questions.proof, questions.answers.into_iter().flatten().collect()))
     }
 }

@@ -41,6 +41,9 @@ pub struct Data {
     /// Metamath: a database, by path or by name. Its own proofs are the traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
+    /// Metamath: only the first so many theorems of the database. set.mm begins with logic, where few labels say most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<usize>,
     /// A file of traces in any known format, split by the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<PathBuf>,
