@@ -1,9 +1,9 @@
 """Trains a small model with Hugging Face's Trainer, weighted for the search it will be deployed with, and searches with it.
 
-    python train_hf.py [--objective bfs] [--budget 16] [--steps 60] [--lora] [--bf16] [--out FOLDER]
+    python train_hf.py [--objective bfs] [--budget 16] [--warm-up 60] [--steps 30] [--lora] [--bf16] [--out FOLDER]
 
 Everything is made here: a handful of traces of propositional logic, a tokenizer of characters, a transformer with random
-parameters. The same script runs under `accelerate launch` or `torchrun` on several processes.
+parameters. A warm-up with cross-entropy comes first, then the weighted phase, of an adapter if so wished. The same script runs under `accelerate launch` or `torchrun` on several processes.
 """
 
 import argparse
@@ -61,10 +61,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objective", default="bfs")
     parser.add_argument("--budget", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--warm-up", type=int, default=60, help="optimizer steps with cross-entropy")
+    parser.add_argument("--steps", type=int, default=30, help="optimizer steps with the objective's weights")
     parser.add_argument("--batch", type=int, default=4, help="traces per process and micro-batch")
     parser.add_argument("--accumulate", type=int, default=2)
-    parser.add_argument("--lora", action="store_true", help="train an adapter (needs peft)")
+    parser.add_argument("--lora", action="store_true", help="train an adapter in the weighted phase (needs peft)")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
@@ -73,20 +74,15 @@ def main() -> None:
     set_seed(0)
     traces = demonstrations()
     tokenizer = character_tokenizer(traces)
-    model = small_model(tokenizer)
-    if arguments.lora:
-        from peft import LoraConfig, get_peft_model
+    data = TraceDataset(traces, tokenizer)
 
-        model = get_peft_model(model, LoraConfig(r=8, task_type="CAUSAL_LM", target_modules="all-linear"))
-    trainer = CatTrainer(
-        model,
-        TrainingArguments(
-            output_dir=str(out / "trainer"),
+    def train(model, name, steps, objective, rate):
+        settings = TrainingArguments(
+            output_dir=str(out / name),
             per_device_train_batch_size=arguments.batch,
             gradient_accumulation_steps=arguments.accumulate,
-            max_steps=arguments.steps,
-            learning_rate=1e-2 if arguments.lora else 3e-3,
-            lr_scheduler_type="linear",
+            max_steps=steps,
+            learning_rate=rate,
             bf16=arguments.bf16,
             logging_steps=10,
             save_strategy="no",
@@ -94,31 +90,39 @@ def main() -> None:
             use_cpu=not torch.cuda.is_available(),
             disable_tqdm=True,
             seed=0,
-        ),
-        train_dataset=TraceDataset(traces, tokenizer),
-        processing_class=tokenizer,
-        objective=arguments.objective,
-        budget=arguments.budget,
-    )
-    before, lengths = score(trainer.model, tokenizer, traces)
-    trainer.train()
-    if not trainer.is_world_process_zero():
-        return
-    after, _ = score(trainer.model, tokenizer, traces)
+        )
+        trainer = CatTrainer(
+            model, settings, train_dataset=data, processing_class=tokenizer, objective=objective, budget=arguments.budget
+        )
+        trainer.train()
+        return trainer
 
-    def log_j(logp):
+    def log_j(model):
+        logp, lengths = score(model, tokenizer, traces)
         answer = catamount.weigh(logp, lengths, objective=arguments.objective, budget=arguments.budget)
         return float(answer.log_success.mean())
 
+    model = small_model(tokenizer)
+    course = [log_j(model)]
+    train(model, "warm-up", arguments.warm_up, "ce", 3e-3)
+    course.append(log_j(model))
+    if arguments.lora:
+        from peft import LoraConfig, get_peft_model
+
+        model = get_peft_model(model, LoraConfig(r=8, task_type="CAUSAL_LM", target_modules="all-linear"))
+    trainer = train(model, arguments.objective, arguments.steps, arguments.objective, 3e-3)
+    course.append(log_j(model))
+    if not trainer.is_world_process_zero():
+        return
+
     rows = write_weight_column(
-        out / "weights.jsonl", traces, trainer.model, tokenizer, objective=arguments.objective, budget=arguments.budget
+        out / "weights.jsonl", traces, model, tokenizer, objective=arguments.objective, budget=arguments.budget
     )
-    sample = HFPolicy(trainer.model, tokenizer, max_tokens=16)([(traces[0].steps[0].state, 4, 1)])[0]
+    sample = HFPolicy(model, tokenizer, max_tokens=16)([(traces[0].steps[0].state, 4, 1)])[0]
     print(
         json.dumps(
             {
-                "log_j_before": log_j(before),
-                "log_j_after": log_j(after),
+                "log_j": dict(zip(("random", "warm", "weighted"), course)),
                 "loss_last": [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1],
                 "metrics": sorted(next(entry for entry in trainer.state.log_history if "loss" in entry)),
                 "rows": len(rows),

@@ -12,5 +12,5 @@ out = Path(sys.argv[1])
 trainer = train(out.parent, per_device_train_batch_size=2, gradient_accumulation_steps=2)
 if trainer.is_world_process_zero():
     unwrapped = trainer.accelerator.unwrap_model(trainer.model)
-    loss = trainer.state.log_history[0]["loss"]
-    torch.save({"parameters": parameters(unwrapped), "processes": trainer.accelerator.num_processes, "loss": loss}, out)
+    log = trainer.state.log_history[0]
+    torch.save({"parameters": parameters(unwrapped), "processes": trainer.accelerator.num_processes, "log": log}, out)
