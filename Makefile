@@ -31,6 +31,7 @@ lint:
 
 test: setup-test lint
 	$(CARGO) test --release --workspace
+	python/run_tests.sh
 
 test-integrations: setup-test build
 	scripts/integrations.sh
