@@ -9,16 +9,10 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 pip() { "$venv/bin/python" -m pip install --quiet "$@"; }
 pip maturin numpy pytest
-# On a machine without a GPU torch needs none of the CUDA packages it lists, and they are gigabytes.
-if command -v nvidia-smi >/dev/null 2>&1 || [ "$(uname -s)" != Linux ]; then
-  pip torch
-else
-  pip filelock typing_extensions sympy networkx jinja2 fsspec mpmath setuptools
-  pip --no-deps torch
-fi
-pip --no-deps transformers accelerate peft
-pip tokenizers safetensors huggingface_hub regex requests tqdm packaging pyyaml psutil typer
-pip ray pandas nbclient nbformat ipykernel
+# The default build of torch brings gigabytes of CUDA libraries, without which it does not load. To test with another build, say how to
+# install it: CATAMOUNT_TORCH="--index-url INDEX torch".
+pip ${CATAMOUNT_TORCH:-torch}
+pip transformers accelerate peft ray pandas nbclient nbformat ipykernel
 "$venv/bin/python" -c "import torch, transformers, accelerate, peft, ray; torch.ones(2, 2) @ torch.ones(2, 2)"
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT

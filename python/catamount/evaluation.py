@@ -17,6 +17,10 @@ from .traces import Path, Trace, dump, read_traces
 
 __all__ = ["Run", "search"]
 
+COLUMNS = (
+    "theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "duplicates", "depths", "tokens",
+    "reason",
+)  # fmt: skip
 Theorems = Union[Path, Iterable[Union[Trace, str]]]
 
 
@@ -43,9 +47,7 @@ class Run:
 
     def columns(self) -> dict[str, list[Any]]:
         """The records as columns, for pandas and polars."""
-        names = ("theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "duplicates")
-        names += ("depths", "tokens", "reason")
-        return {name: [record.get(name) for record in self.records] for name in names}
+        return {name: [record.get(name) for record in self.records] for name in COLUMNS}
 
 
 @dataclass
@@ -143,9 +145,7 @@ def search(
             progress(result["record"])
 
     listen = finished if files is None or progress is not None else None
-    spent = _catamount.run(
-        cell.environment.native(), native, json.dumps(left), json.dumps(cell.terms), files, listen
-    )
+    spent = _catamount.run(cell.environment.native(), native, json.dumps(left), json.dumps(cell.terms), files, listen)
     if files is not None:
         results = json.loads(files.records())
         files.settle(cell.order)

@@ -37,9 +37,7 @@ class Strategy(Protocol):
         """Solved, dead or live."""
         ...
 
-    def selection(
-        self, configuration: Any, p: Sequence[Dual]
-    ) -> Union[int, Sequence[tuple[int, Union[float, Dual]]]]:
+    def selection(self, configuration: Any, p: Sequence[Dual]) -> Union[int, Sequence[tuple[int, Union[float, Dual]]]]:
         """The nodes that may be expanded next with their probabilities, or the one node that will be.
 
         Where the probabilities depend on the policy, compute them from `p`: the derivatives are carried along.
@@ -93,8 +91,8 @@ def weigh(
     A ValueError names the trace (counted from 0) that cannot be weighed, and why.
     """
     if lengths is None:
-        parts = list(logp)
-        flat = [np.asarray(_to_numpy(part)[0], dtype=np.float64).reshape(-1) for part in parts]
+        traces = list(logp)
+        flat = [np.asarray(_to_numpy(trace)[0], dtype=np.float64).reshape(-1) for trace in traces]
         joined = np.concatenate(flat) if flat else np.zeros(0)
         sizes = [len(part) for part in flat]
         answer = weigh(
@@ -107,16 +105,16 @@ def weigh(
             max_configurations=max_configurations,
         )
         pieces = np.split(answer.weights, np.cumsum(sizes)[:-1]) if sizes else []
-        same = [_to_numpy(part)[1](piece) for part, piece in zip(parts, pieces)]
+        same = [_to_numpy(trace)[1](piece) for trace, piece in zip(traces, pieces)]
         return Weighed(same, answer.log_success, answer.feasible)
 
     array, back = _to_numpy(logp)
     if array.ndim != 1:
         raise ValueError(f"logp has {array.ndim} dimensions; give all traces one after the other, and their lengths")
-    sizes = np.ascontiguousarray(np.asarray(_to_numpy(lengths)[0]).reshape(-1))
-    if sizes.size and not np.issubdtype(sizes.dtype, np.integer):
-        raise ValueError(f"lengths are whole numbers, not {sizes.dtype}")
-    sizes = sizes.astype(np.int64, copy=False)
+    counts = np.ascontiguousarray(np.asarray(_to_numpy(lengths)[0]).reshape(-1))
+    if counts.size and not np.issubdtype(counts.dtype, np.integer):
+        raise ValueError(f"lengths are whole numbers, not {counts.dtype}")
+    counts = counts.astype(np.int64, copy=False)
     if budget is None:
         if objective != "ce":
             raise ValueError("budget is missing: how many expansions will the search be deployed with?")
@@ -127,18 +125,14 @@ def weigh(
 
     if isinstance(objective, str):
         native = _catamount.weigh_f32 if array.dtype == np.float32 else _catamount.weigh_f64
-        answer = native(array, sizes, objective, budget, float(kappa), float(absorption))
+        parts = native(array, counts, objective, budget, float(kappa), float(absorption))
     else:
         missing = [name for name in ("start", "status", "selection", "advance", "miss") if not hasattr(objective, name)]
         if missing:
-            raise TypeError(
-                f"objective is a name or a strategy; {type(objective).__name__} has no method {', '.join(missing)}"
-            )
+            raise TypeError(f"objective is a name or a strategy; {type(objective).__name__} has no method {', '.join(missing)}")
         wide = array.astype(np.float64, copy=False)
-        answer = _catamount.weigh_strategy(
-            wide, sizes, objective, budget, float(kappa), float(absorption), max_configurations
-        )
-    return Weighed(*(back(part) for part in answer))
+        parts = _catamount.weigh_strategy(wide, counts, objective, budget, float(kappa), float(absorption), max_configurations)
+    return Weighed(*map(back, parts))
 
 
 def weights(
@@ -151,9 +145,7 @@ def weights(
     absorption: float = 0.0,
 ) -> Any:
     """The weight of every tactic of a ragged batch of traces; see `weigh` for the arguments."""
-    return weigh(
-        logp, lengths, objective=objective, budget=budget, kappa=kappa, absorption=absorption
-    ).weights
+    return weigh(logp, lengths, objective=objective, budget=budget, kappa=kappa, absorption=absorption).weights
 
 
 def minimum_budget(objective: str, length: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Callable, Sequence, Union
 
 from . import _catamount
@@ -19,8 +19,8 @@ Policy = Callable[[list[Question]], Sequence[Union[Sequence[Sample], Exception]]
 """Questions `(state, n, seed)` in; for each, n tuples `(tactic, log_p)` or `(tactic, log_p, tokens)` out, in order.
 
 `log_p` is that of the whole tactic. An answer that depends on `state`, `n` and `seed` alone makes results independent of
-batching, and drawing sample i from `(seed, i)` alone makes fewer samples a prefix of more; see `uniform`. In place of an answer, an
-exception marks the theorem as an error, to be tried again on resume. An exception that is raised ends the run.
+batching, and drawing sample i from `(seed, i)` alone makes fewer samples a prefix of more; see `uniform`. In place of an
+answer, an exception marks the theorem as an error, to be tried again on resume. An exception that is raised ends the run.
 """
 
 
@@ -36,7 +36,8 @@ class _Native:
 
     def native(self) -> _catamount.NativePolicy:
         """The policy, ready to be opened by a search."""
-        values = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in asdict(self).items()}
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        values = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in settings.items()}
         return _catamount.NativePolicy(json.dumps({"kind": self.kind, **values}))
 
     def describe(self) -> str:

@@ -1,9 +1,10 @@
-"""Trains a small model with Hugging Face's Trainer, weighted for the search it will be deployed with, and searches with it.
+"""Trains a small model with Hugging Face's Trainer, weighted for the search it will be deployed with, and samples from it.
 
     python train_hf.py [--objective bfs] [--budget 16] [--warm-up 60] [--steps 30] [--lora] [--bf16] [--out FOLDER]
 
 Everything is made here: a handful of traces of propositional logic, a tokenizer of characters, a transformer with random
-parameters. A warm-up with cross-entropy comes first, then the weighted phase, of an adapter if so wished. The same script runs under `accelerate launch` or `torchrun` on several processes.
+parameters. A warm-up with cross-entropy comes first, then the weighted phase, of an adapter if so wished. The same script
+runs under `accelerate launch` or `torchrun` on several processes.
 """
 
 import argparse
@@ -92,7 +93,12 @@ def main() -> None:
             seed=0,
         )
         trainer = CatTrainer(
-            model, settings, train_dataset=data, processing_class=tokenizer, objective=objective, budget=arguments.budget
+            model,
+            settings,
+            train_dataset=data,
+            processing_class=tokenizer,
+            objective=objective,
+            budget=arguments.budget,
         )
         trainer.train()
         return trainer

@@ -1,5 +1,7 @@
 import json
 import math
+import os
+import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -142,7 +144,14 @@ def test_wrong_arguments_are_named(theorems, database, traces, tmp_path):
 def test_the_crates_own_policies_and_a_comparison(theorems, database, traces, tmp_path):
     good = catamount.ReplayPolicy(theorems, 0.9)
     run(theorems, database, good, out=tmp_path / "good.jsonl", objective="good")
-    run(theorems, database, catamount.ReplayPolicy(theorems, 0.05), out=tmp_path / "bad.jsonl", objective="bad", budget=24)
+    run(
+        theorems,
+        database,
+        catamount.ReplayPolicy(theorems, 0.05),
+        out=tmp_path / "bad.jsonl",
+        objective="bad",
+        budget=24,
+    )
     comparison = catamount.compare(tmp_path / "bad.jsonl", tmp_path / "good.jsonl")
     assert comparison.n == len(traces) and comparison.b > comparison.c == 0
     assert comparison.gain_pp == pytest.approx(100 * comparison.b / comparison.n)
@@ -162,7 +171,12 @@ class Server(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         state = asked["prompt"].removesuffix(" :::")
         text = self.right.get(state, "noise")
-        choice = {"index": 0, "text": text, "finish_reason": "stop", "logprobs": {"tokens": [text], "token_logprobs": [-0.25]}}
+        choice = {
+            "index": 0,
+            "text": text,
+            "finish_reason": "stop",
+            "logprobs": {"tokens": [text], "token_logprobs": [-0.25]},
+        }
         body = json.dumps({"choices": [choice], "usage": {"completion_tokens": 1}}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -186,3 +200,12 @@ def test_a_completions_server(theorems, database, traces):
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_ctrl_c_ends_a_run_without_python_in_it(theorems, database, tmp_path):
+    hopeless = catamount.ReplayPolicy(theorems, 0.0)
+    log = tmp_path / "a.jsonl"
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        run(theorems, database, hopeless, strategy="dfs", budget=1_000_000_000, out=log)
+    assert log.read_bytes() == b""

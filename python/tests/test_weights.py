@@ -77,7 +77,8 @@ def test_kinds_and_types_come_back_as_they_came():
     strided = np.repeat(FLAT, 2)[::2]
     assert not strided.flags.c_contiguous
     np.testing.assert_array_equal(
-        catamount.weights(strided, np.array(LENGTHS, dtype=np.int32), budget=64), catamount.weights(FLAT, LENGTHS, budget=64)
+        catamount.weights(strided, np.array(LENGTHS, dtype=np.int32), budget=64),
+        catamount.weights(FLAT, LENGTHS, budget=64),
     )
     ragged = catamount.weights(TRACES, budget=64)
     assert [len(part) for part in ragged] == LENGTHS

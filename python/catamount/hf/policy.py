@@ -77,9 +77,7 @@ class HFPolicy:
         live = set(range(len(prompts)))
         for place in range(self.max_tokens):
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            output = self.model(
-                input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
-            )
+            output = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
             cache = output.past_key_values
             scores = output.logits[:, -1].double().cpu()
             plain = scores.log_softmax(-1)

@@ -42,9 +42,7 @@ def score(model: Any, tokenizer: Any, traces: Sequence[Trace], batch_tokens: int
             count = max(1, batch_tokens // sizes[order[0]])
             chosen, order = order[:count], order[count:]
             batch = collate([rows[row] for row in chosen])
-            logits = model(
-                input_ids=batch["input_ids"].to(device), attention_mask=batch["attention_mask"].to(device)
-            ).logits
+            logits = model(input_ids=batch["input_ids"].to(device), attention_mask=batch["attention_mask"].to(device)).logits
             logp[chosen] = tactic_logp(logits, batch["labels"].to(device)).double().clamp(max=0.0).cpu().numpy()
     finally:
         model.train(training)

@@ -88,8 +88,8 @@ class CatTrainer(Trainer):
         if not batches:
             return None
         labels = [batch["labels"] for batch in batches]
-        count = sum((rows.ne(-100).sum() if self.normalise == "tokens" else torch.tensor(len(rows))) for rows in labels)
-        count = count.to(self.args.device)
+        numbers = [int(rows.ne(-100).sum()) if self.normalise == "tokens" else len(rows) for rows in labels]
+        count = torch.tensor(sum(numbers), device=self.args.device)
         if torch.is_grad_enabled():
             count = self.accelerator.gather(count.reshape(1)).sum()
         return count
@@ -99,7 +99,7 @@ class CatTrainer(Trainer):
         model: Any,
         inputs: dict[str, Any],
         return_outputs: bool = False,
-        num_items_in_batch: torch.Tensor | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
         """The weighted loss of a micro-batch: its share of the optimizer step's."""
         inputs = dict(inputs)

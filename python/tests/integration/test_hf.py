@@ -10,10 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import TrainingArguments, set_seed
 
 import catamount
-from catamount.hf import CatTrainer, HFPolicy, TraceCollator, TraceDataset, score, tactic_logp, trace_loss, write_weight_column
-from transformers import TrainingArguments, set_seed
+from catamount.hf import (
+    CatTrainer,
+    HFPolicy,
+    TraceCollator,
+    TraceDataset,
+    score,
+    tactic_logp,
+    trace_loss,
+    write_weight_column,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -97,8 +106,7 @@ def log_j(logp, budget):
     live = [torch.ones((), dtype=logp.dtype)] + [torch.zeros((), dtype=logp.dtype)] * len(p)
     for _ in range(budget):
         live = [
-            (live[t] * (1 - p[t]) if t < len(p) else live[t]) + (live[t - 1] * p[t - 1] if t else 0.0)
-            for t in range(len(p) + 1)
+            (live[t] * (1 - p[t]) if t < len(p) else live[t]) + (live[t - 1] * p[t - 1] if t else 0.0) for t in range(len(p) + 1)
         ]
     return live[-1].log()
 
@@ -170,9 +178,7 @@ def test_two_processes_take_the_same_step(tmp_path, whole):
     script = Path(__file__).with_name("two_processes.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
     environment = {**os.environ, "CATAMOUNT_WARM_MODEL": str(tmp_path / "warm.pt"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*command, str(tmp_path / "two.pt")], capture_output=True, text=True, timeout=500, env=environment
-    )
+    done = subprocess.run([*command, str(tmp_path / "two.pt")], capture_output=True, text=True, timeout=500, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     saved = torch.load(tmp_path / "two.pt")
     assert saved["processes"] == 2

@@ -124,7 +124,12 @@ def test_what_a_worker_raises_reaches_the_caller(cluster, case, tmp_path):
     traces, diary, settings = case
     with pytest.raises(ray.exceptions.RayActorError, match="no such model"):
         catamount.ray.search(
-            traces, policy=Slow(traces, diary), policy_factory=broken_policy, out=tmp_path / "a.jsonl", workers=1, **settings
+            traces,
+            policy=Slow(traces, diary),
+            policy_factory=broken_policy,
+            out=tmp_path / "a.jsonl",
+            workers=1,
+            **settings,
         )
 
     def policy(questions):
