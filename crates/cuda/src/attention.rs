@@ -97,14 +97,13 @@ impl Cuda {
         let Heads { heads: h, kv_heads, dim } = heads;
         let (n, scale) = (packed.n, scale(heads));
         let delta = self.scratch(turn, "attention delta", n * h * 4)?;
-        self.launch(c"attention_delta", (n * h).div_ceil(8), 256, args![(n * h) as u64, dim, out, dout, delta])?;
         let grid = (packed.longest.div_ceil(ROWS), h, packed.sequences);
         let (query, key_value) = if dim == 64 {
             (c"query_gradient_64", c"key_value_gradient_64")
         } else {
             (c"query_gradient_128", c"key_value_gradient_128")
         };
-        let list = args![h, kv_heads, starts, qkv, lse, dout, delta, dqkv, scale];
+        let list = args![h, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale];
         self.launch_box(query, grid, 128, query_gradient_shared(dim), list)?;
         let grouped = h != kv_heads;
         let parts = if grouped { self.scratch(turn, "attention parts", n * h * 2 * dim * 2)? } else { 0 };

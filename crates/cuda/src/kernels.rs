@@ -90,7 +90,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "attention_backward",
         true,
         [
-            (c"attention_delta", 0),
             (c"query_gradient_64", query_gradient_shared(64)),
             (c"query_gradient_128", query_gradient_shared(128)),
             (c"key_value_gradient_64", key_value_gradient_shared(64)),

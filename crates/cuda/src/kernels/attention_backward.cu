@@ -1,24 +1,12 @@
 // The gradient of attention, without a score matrix and without atomics, so that it is the same every time: one kernel
 // computes the probabilities again for the queries' gradient, another for the keys' and values'.
 
-// delta = sum(dout * out) for each row and head, one warp each.
-extern "C" __global__ void attention_delta(u64 count, int dim, const bf16* out, const bf16* dout, float* delta) {
-    u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    if (i >= count) return;
-    float sum = 0;
-    for (int c = (threadIdx.x & 31) * 2; c < dim; c += 64) {
-        u32 a = *(const u32*)(out + i * dim + c), b = *(const u32*)(dout + i * dim + c);
-        sum += low_half(a) * low_half(b) + high_half(a) * high_half(b);
-    }
-    sum = warp_sum(sum);
-    if ((threadIdx.x & 31) == 0) delta[i] = sum;
-}
-
-// A block owns 64 queries of one head and walks over the keys up to them.
+// A block owns 64 queries of one head and walks over the keys up to them. It also leaves delta, each row's sum(dout * out), for
+// the other kernel.
 // Shared memory: queries, dout, then two stages of keys and values.
 template <int D>
-DEVICE void query_gradient(int heads, int kv_heads, const u32* starts, const bf16* qkv, const float* lse, const bf16* dout,
-                           const float* delta, bf16* dqkv, float scale) {
+DEVICE void query_gradient(int heads, int kv_heads, const u32* starts, const bf16* qkv, const bf16* out, const float* lse,
+                           const bf16* dout, float* delta, bf16* dqkv, float scale) {
     extern __shared__ __align__(128) u8 shared[];
     const int TILE = ROWS * D * 2;
     u32 tile_q = shared_address(shared), tile_d = tile_q + TILE, tile_k = tile_d + TILE, tile_v = tile_k + 2 * TILE;
@@ -47,7 +35,17 @@ DEVICE void query_gradient(int heads, int kv_heads, const u32* starts, const bf1
         u64 at = (u64)(start + min(r, len - 1)) * heads + head;
         // Rows past the end get probability zero.
         row_lse[h] = r < len ? lse[at] * LOG2_E : 1e30f;
-        row_delta[h] = r < len ? delta[at] : 0;
+        float sum = 0;
+        for (int c = (lane & 3) * 8; c < D; c += 32) {
+            float a[8], b[8];
+            load<8>(out + at * D + c, a);
+            load<8>(dout + at * D + c, b);
+            for (int i = 0; i < 8; i++) sum += a[i] * b[i];
+        }
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        row_delta[h] = sum;
+        if (r < len && (lane & 3) == 0) delta[at] = sum;
     }
     float acc[D / 8][4] = {};
     float scale_log2 = scale * LOG2_E;
@@ -195,9 +193,9 @@ extern "C" __global__ void sum_key_value_parts(u64 n, int heads, int kv_heads, i
 
 #define BACKWARD(D)                                                                                                             \
     extern "C" __global__ void __launch_bounds__(128, 2)                                                                        \
-        query_gradient_##D(int heads, int kv_heads, const u32* starts, const bf16* qkv, const float* lse, const bf16* dout,     \
-                           const float* delta, bf16* dqkv, float scale) {                                                       \
-        query_gradient<D>(heads, kv_heads, starts, qkv, lse, dout, delta, dqkv, scale);                                         \
+        query_gradient_##D(int heads, int kv_heads, const u32* starts, const bf16* qkv, const bf16* out, const float* lse,      \
+                           const bf16* dout, float* delta, bf16* dqkv, float scale) {                                           \
+        query_gradient<D>(heads, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale);                                    \
     }                                                                                                                           \
     extern "C" __global__ void __launch_bounds__(128, 2)                                                                        \
         key_value_gradient_##D(int heads, int kv_heads, const u32* starts, const bf16* qkv, const float* lse, const bf16* dout, \

@@ -37,8 +37,9 @@ extern "C" __global__ void transpose_parts(Parts parts, int rank, const bf16* fr
 template <int NT, bool DROP>
 DEVICE void inner(int n, Parts parts, int rows_of_m, const bf16* __restrict__ x, int x_stride, const bf16* __restrict__ m, bf16* t,
                   int t_stride, float factor, u64 key, float p, int slices, float* partials, u32* counters) {
-    const int SIZE = 32 * NT * 8;
-    __shared__ float sums[4][SIZE];
+    // Lines are padded, so that a warp's rows do not meet in one bank.
+    const int SIZE = 32 * NT * 8, LINE = NT * 8 + 8;
+    __shared__ float sums[4][32 * LINE];
     __shared__ u32 earlier;
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
     int part = blockIdx.y, len = parts.len[part], j0 = blockIdx.z / slices * NT * 8, slice = blockIdx.z % slices;
@@ -78,7 +79,7 @@ DEVICE void inner(int n, Parts parts, int rows_of_m, const bf16* __restrict__ x,
                 for (int i = 0; i < NT; i++) {
 #pragma unroll
                     for (int e = 0; e < 4; e++) {
-                        float* to = &sums[warp & 3][(h * 16 + g + (e >> 1) * 8) * NT * 8 + i * 8 + 2 * q + (e & 1)];
+                        float* to = &sums[warp & 3][(h * 16 + g + (e >> 1) * 8) * LINE + i * 8 + 2 * q + (e & 1)];
                         *to = round ? acc[h][i][e] : *to + acc[h][i][e];
                     }
                 }
@@ -90,7 +91,8 @@ DEVICE void inner(int n, Parts parts, int rows_of_m, const bf16* __restrict__ x,
     float* mine = partials + group * slices * SIZE;
     if (slices > 1) {
         for (int i = threadIdx.x; i < SIZE; i += blockDim.x) {
-            mine[slice * SIZE + i] = sums[0][i] + sums[1][i] + sums[2][i] + sums[3][i];
+            int at = i / (NT * 8) * LINE + i % (NT * 8);
+            mine[slice * SIZE + i] = sums[0][at] + sums[1][at] + sums[2][at] + sums[3][at];
         }
         __threadfence();
         __syncthreads();
@@ -108,7 +110,8 @@ DEVICE void inner(int n, Parts parts, int rows_of_m, const bf16* __restrict__ x,
 #pragma unroll 8
             for (int s = 0; s < slices; s++) sum += __ldcg(mine + s * SIZE + i);
         } else {
-            sum = sums[0][i] + sums[1][i] + sums[2][i] + sums[3][i];
+            int at = i / (NT * 8) * LINE + i % (NT * 8);
+            sum = sums[0][at] + sums[1][at] + sums[2][at] + sums[3][at];
         }
         put(t + (u64)r * t_stride + part * rows_of_m + j, sum * factor);
     }
