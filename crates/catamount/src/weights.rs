@@ -53,6 +53,9 @@ struct Output {
     infeasible: bool,
 }
 
+/// A line of output, and whether its trace is feasible.
+type Line = (Vec<u8>, bool);
+
 pub fn run(arguments: &Arguments) -> Result<()> {
     let prior = Prior::new(arguments.kappa, arguments.absorption)?;
     let budget = match arguments.budget {
@@ -74,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
     let (mut traces, mut infeasible) = (0u64, 0u64);
     for_chunks(input, &source, |first_line, lines| {
-        let weighed: Vec<Result<Option<(Vec<u8>, bool)>>> = lines
+        let weighed: Vec<Result<Option<Line>>> = lines
             .par_iter()
             .enumerate()
             .map(|(index, line)| {
@@ -128,7 +131,7 @@ fn for_chunks(mut input: Box<dyn BufRead>, source: &str, mut work: impl FnMut(us
 }
 
 /// One line; nothing for a blank one.
-fn weigh(line: &[u8], surrogate: &Surrogate, min_weight: f64) -> Result<Option<(Vec<u8>, bool)>> {
+fn weigh(line: &[u8], surrogate: &Surrogate, min_weight: f64) -> Result<Option<Line>> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }

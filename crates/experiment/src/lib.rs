@@ -20,4 +20,4 @@ pub use error::{Error, Result};
 pub use offtrace::{OffTrace, measure};
 pub use plan::{Plan, Step, StepKind};
 pub use presets::{PRESETS, preset};
-pub use run::{Host, run};
+pub use run::{Host, Load, run};

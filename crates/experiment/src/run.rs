@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 use crate::plan::{Plan, Step, StepKind};
 use crate::{stamp, steps};
 
+/// Loads a model by name.
+pub type Load<'a, B> = dyn Fn(&str, bool) -> std::result::Result<(Model<B>, Tokenizer), String> + 'a;
+
 /// What an experiment needs from outside.
 pub struct Host<'a, B: Backend> {
     /// The device.
@@ -24,7 +27,7 @@ pub struct Host<'a, B: Backend> {
     /// Writes `train.jsonl`, `valid.jsonl` and `test.jsonl` into a folder.
     pub data: &'a dyn Fn(&Path) -> std::result::Result<(), String>,
     /// Loads a pretrained model by name; trainable as a whole if the flag says so.
-    pub load: &'a dyn Fn(&str, bool) -> std::result::Result<(Model<B>, Tokenizer), String>,
+    pub load: &'a Load<'a, B>,
     /// Where the study is kept.
     pub folder: &'a Path,
     /// Set by Ctrl-C.
