@@ -215,7 +215,7 @@ fn read_sample(sample: &Bound<'_, PyAny>) -> PyResult<Sample> {
             (tactic, log_p, 0)
         }
     };
-    if !(log_p <= 0.0) {
+    if log_p.is_nan() || log_p > 0.0 {
         return Err(PyValueError::new_err(format!("the tactic {tactic:?} has log-probability {log_p}; it must be at most 0")));
     }
     Ok(Sample { tactic, log_p, tokens })

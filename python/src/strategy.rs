@@ -64,7 +64,7 @@ impl<'py> Triple<'py> {
                     self.limit
                 )));
             }
-            if number % 4096 == 0 {
+            if number.is_multiple_of(4096) {
                 self.py.check_signals()?;
             }
             self.numbers.set_item(&configuration, number)?;

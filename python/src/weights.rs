@@ -44,12 +44,11 @@ pub fn lengths_of(lengths: &[i64], total: usize) -> PyResult<Vec<usize>> {
     Ok(checked)
 }
 
+/// The same as plain vectors; or the trace that has no weights, and why.
+type Answer = Result<(Vec<f64>, Vec<f64>, Vec<bool>), (usize, ObjectiveError)>;
+
 /// Weighs every trace of a batch. Single-precision input is widened trace by trace.
-fn weigh<T: Copy + Sync + Into<f64>>(
-    surrogate: &Surrogate,
-    log_p: &[T],
-    lengths: &[usize],
-) -> Result<(Vec<f64>, Vec<f64>, Vec<bool>), (usize, ObjectiveError)> {
+fn weigh<T: Copy + Sync + Into<f64>>(surrogate: &Surrogate, log_p: &[T], lengths: &[usize]) -> Answer {
     let mut weights = vec![0.0; log_p.len()];
     let mut tasks = Vec::with_capacity(lengths.len());
     let (mut from, mut into) = (log_p, weights.as_mut_slice());
