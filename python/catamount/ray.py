@@ -88,7 +88,7 @@ def search(
     chunk: theorems handed to a worker at a time: what is lost with a worker, and searches in flight on it.
     actor_options: for Ray, such as {"num_gpus": 1} or {"num_cpus": 4}.
 
-    The databases and files that the environment names must be at the same place on every node.
+    The databases and files that environment and policy name must be at the same place on every node: give absolute paths.
     """
     if not ray.is_initialized():
         ray.init()

@@ -1,5 +1,6 @@
 """catamount.ray on a real cluster of several nodes, of which one is killed in the middle."""
 
+import functools
 import math
 import os
 import threading
@@ -137,3 +138,15 @@ def test_what_a_worker_raises_reaches_the_caller(cluster, case, tmp_path):
 
     with pytest.raises(Exception, match="a bug in the policy"):
         catamount.ray.search(traces, policy=policy, out=tmp_path / "b.jsonl", workers=1, **settings)
+
+
+def test_a_policy_made_in_the_worker_and_trees(cluster, case, tmp_path):
+    traces, diary, settings = case
+    policy = Slow(traces, diary, 0.0)
+    catamount.search(traces, policy=policy, out=tmp_path / "alone.jsonl", trees=True, **settings)
+    factory = functools.partial(Slow, traces, diary, 0.0)
+    catamount.ray.search(
+        traces, policy=policy, policy_factory=factory, out=tmp_path / "many.jsonl", workers=1, chunk=5, trees=True, **settings
+    )
+    assert (tmp_path / "many.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+    assert catamount.read_trees(tmp_path / "many.jsonl") == catamount.read_trees(tmp_path / "alone.jsonl")
