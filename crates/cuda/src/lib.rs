@@ -29,6 +29,7 @@ mod profile;
 mod sampling;
 mod staging;
 mod tensor;
+mod transfer;
 
 pub use compile::{Compiled, compile_all, compiler_version};
 pub use cuda::{Cuda, Precision};

@@ -203,7 +203,7 @@ DEVICE void outer(int n, Parts parts, int depth, const bf16* __restrict__ t, int
     }
 }
 #define OUTER(NAME, KS, DROP)                                                                                                           \
-    extern "C" __global__ void __launch_bounds__(256, 2)                                                                                \
+    extern "C" __global__ void __launch_bounds__(256, KS < 3 ? 3 : 2)                                                                                \
         NAME(int n, Parts parts, int depth, const bf16* t, int t_stride, const bf16* m, int down, bf16* y, int y_stride, float factor,    \
              u64 key, float p, int add) {                                                                                               \
         outer<KS, DROP>(n, parts, depth, t, t_stride, m, down, y, y_stride, factor, key, p, add);                                       \

@@ -14,10 +14,9 @@ pub fn operations<B: Backend>(b: &B) -> Results {
     for (n, outputs, inputs) in [(70, 96, 256), (33, 41, 37), (1, 128, 64)] {
         linear(&mut bench, n, outputs, inputs);
     }
-    let single = vec![0..96];
     for dropout in [None, Some(Dropout { p: 0.25, key: 0x1234_5678_9abc_def0 })] {
         lora(&mut bench, 70, 128, 16, &[0..128, 128..192, 192..256], 256, dropout);
-        lora(&mut bench, 300, 256, 8, &single, 96, dropout);
+        lora(&mut bench, 300, 256, 8, std::slice::from_ref(&(0..96)), 96, dropout);
         lora(&mut bench, 129, 96, 32, &[0..64, 96..160], 160, dropout);
         // Enough inputs for the inner product to be cut into slices, with few rows and with many.
         lora(&mut bench, 40, 4864, 16, &[0..64, 64..96], 96, dropout);

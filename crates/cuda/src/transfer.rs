@@ -1,0 +1,113 @@
+//! Numbers between the host and the device, through page-locked memory; and the one number that norms are.
+
+use catamount_model::Result;
+use half::bf16;
+use half::slice::HalfFloatSliceExt;
+use rayon::prelude::*;
+
+use crate::cuda::{Cuda, long_enough};
+use crate::kernels::args;
+use crate::staging::Staging;
+use crate::tensor::{CudaIndex, CudaTensor, Format};
+
+/// Elements that a thread of rayon converts at once.
+const GRAIN: usize = 1 << 16;
+
+impl Cuda {
+    pub(crate) fn upload_numbers(&self, from: &[f32], to: &mut CudaTensor, offset: usize) -> Result<()> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("copying from the host")?;
+        long_enough(to.len, offset + from.len())?;
+        to.version += 1;
+        let (format, bytes) = (to.format, to.format.bytes());
+        let most = Staging::MOST / bytes;
+        for (i, chunk) in from.chunks(most).enumerate() {
+            let at = to.numbers.pointer() + ((offset + i * most) * bytes) as u64;
+            // SAFETY: the staging slot holds `chunk.len()` numbers of this format, and is aligned to a page.
+            let fill = |slot: *mut u8| unsafe {
+                match format {
+                    Format::F32 => std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()),
+                    Format::Bf16 => {
+                        let slot = std::slice::from_raw_parts_mut(slot.cast::<bf16>(), chunk.len());
+                        slot.par_chunks_mut(GRAIN)
+                            .zip(chunk.par_chunks(GRAIN))
+                            .for_each(|(to, from)| to.convert_from_f32_slice(from));
+                    }
+                }
+            };
+            turn.state().staging.upload(&self.device, at, chunk.len() * bytes, fill)?;
+        }
+        self.refresh(to, offset, from.len())
+    }
+
+    pub(crate) fn download_numbers(&self, from: &CudaTensor, offset: usize, to: &mut [f32]) -> Result<()> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("copying to the host")?;
+        long_enough(from.len, offset + to.len())?;
+        let bytes = from.format.bytes();
+        let most = Staging::MOST / bytes;
+        for (i, chunk) in to.chunks_mut(most).enumerate() {
+            let at = from.numbers.pointer() + ((offset + i * most) * bytes) as u64;
+            let (len, format) = (chunk.len(), from.format);
+            // SAFETY: the staging slot holds `len` numbers of this format, and is aligned to a page.
+            let take = |slot: *const u8| unsafe {
+                match format {
+                    Format::F32 => std::ptr::copy_nonoverlapping(slot.cast(), chunk.as_mut_ptr(), len),
+                    Format::Bf16 => std::slice::from_raw_parts(slot.cast::<bf16>(), len).convert_to_f32_slice(chunk),
+                }
+            };
+            turn.state().staging.download(&self.device, at, len * bytes, take)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn upload_index(&self, from: &[u32], to: &mut CudaIndex) -> Result<()> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("copying from the host")?;
+        long_enough(to.len, from.len())?;
+        to.version += 1;
+        let most = Staging::MOST / 4;
+        for (i, chunk) in from.chunks(most).enumerate() {
+            let at = to.numbers.pointer() + (4 * i * most) as u64;
+            // SAFETY: the staging slot holds the chunk.
+            let fill = |slot: *mut u8| unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()) };
+            turn.state().staging.upload(&self.device, at, 4 * chunk.len(), fill)?;
+        }
+        Ok(())
+    }
+
+    /// The sum of squares over several tensors, in a fixed order.
+    pub(crate) fn squares(&self, tensors: &[&CudaTensor]) -> Result<f64> {
+        let turn = self.turn()?;
+        self.device.refuse_while_recording("reading a norm")?;
+        if tensors.is_empty() {
+            return Ok(0.0);
+        }
+        const BLOCKS: usize = 32;
+        let table: Vec<u64> =
+            tensors.iter().flat_map(|t| [t.numbers.pointer(), t.len as u64, u64::from(t.format == Format::Bf16)]).collect();
+        let partials = self.scratch(&turn, "norm partials", 8 * (BLOCKS * tensors.len() + 1))?;
+        let slices = self.scratch(&turn, "norm slices", 8 * table.len())?;
+        for (i, chunk) in table.chunks(Staging::MOST / 8).enumerate() {
+            // SAFETY: the staging slot holds the chunk.
+            let fill = |slot: *mut u8| unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()) };
+            let at = slices + (i * Staging::MOST) as u64;
+            turn.state().staging.upload(&self.device, at, 8 * chunk.len(), fill)?;
+        }
+        self.launch_box(c"sum_of_squares", (BLOCKS, tensors.len(), 1), 256, 0, args![slices, partials])?;
+        let count = BLOCKS * tensors.len();
+        let total = partials + 8 * count as u64;
+        self.launch(c"sum_partials", 1, 256, args![count as u64, partials, total])?;
+        let mut sum = 0.0f64;
+        // SAFETY: the slot holds one f64, aligned to a page.
+        turn.state().staging.download(&self.device, total, 8, |slot| sum = unsafe { *slot.cast() })?;
+        Ok(sum)
+    }
+
+    /// Makes the working copy of `x[offset..offset + len]` follow the master copy.
+    pub(crate) fn refresh(&self, x: &CudaTensor, offset: usize, len: usize) -> Result<()> {
+        let Some(working) = &x.working else { return Ok(()) };
+        let (from, to) = (x.numbers.pointer() + 4 * offset as u64, working.pointer() + 2 * offset as u64);
+        self.launch(c"to_bf16", len.div_ceil(256), 256, args![len as u64, from, to])
+    }
+}
