@@ -56,7 +56,7 @@ pub fn diagnose(cache_folder: Option<PathBuf>) -> Vec<Finding> {
 
 /// Runs Lean on this host: a proof that must be found good, a cheat that must be refused, a tactic that must be stopped.
 pub fn self_test(host: Host) -> Vec<Finding> {
-    let options = Options { host, workers: 1, request_limit: Duration::from_secs(5), ..Options::default() };
+    let options = Options { host, workers: 1, request_limit: Duration::from_secs(15), ..Options::default() };
     let lean = match Lean::new(options).and_then(|lean| lean.warm_up().map(|()| lean)) {
         Ok(lean) => lean,
         Err(e) => return vec![Finding::new("start", Err(e.to_string()))],
