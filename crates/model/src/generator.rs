@@ -4,6 +4,7 @@
 //! stream, and a row's logits do not depend on the other rows, so the answer is a function of the question alone.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use catamount_search::{Fault, Policy, Request, RequestId, Sample, Stream};
 
@@ -18,7 +19,7 @@ pub struct GeneratorConfig {
     pub sampling: Sampling,
     /// Longest tactic, in tokens; the end token counts.
     pub max_tokens: usize,
-    /// Longest prompt, in tokens; longer states are answered with a fault.
+    /// Longest prompt, in tokens; longer states are cut off at their end.
     pub max_prompt: usize,
     /// Samples decoded together.
     pub batch: usize,
@@ -61,6 +62,9 @@ struct Row {
     log_p: f64,
 }
 
+/// Generators made so far in this process.
+static GENERATORS: AtomicU64 = AtomicU64::new(1);
+
 /// A policy that samples from a model.
 pub struct Generator<B: Backend> {
     model: Model<B>,
@@ -80,6 +84,8 @@ pub struct Generator<B: Backend> {
     waiting: VecDeque<usize>,
     rows: Vec<Row>,
     answers: Vec<(RequestId, std::result::Result<Vec<Sample>, Fault>)>,
+    /// Tells this generator's recordings from those of others on the same device.
+    recording: u64,
 }
 
 impl<B: Backend> Generator<B> {
@@ -117,6 +123,7 @@ impl<B: Backend> Generator<B> {
             waiting: VecDeque::new(),
             rows: Vec::new(),
             answers: Vec::new(),
+            recording: GENERATORS.fetch_add(1, Ordering::Relaxed) << 32,
             name: name.to_string(),
             model,
             tokenizer,
@@ -156,9 +163,13 @@ impl<B: Backend> Generator<B> {
 
     fn enqueue(&mut self, request: &Request) -> Result<()> {
         let mut prefix = self.tokenizer.prompt(&request.state)?;
-        if prefix.len() > self.config.max_prompt {
-            let (len, most) = (prefix.len(), self.config.max_prompt);
-            return Err(Error::Input(format!("the state has {len} tokens; the generator takes {most}")));
+        // A state that does not fit loses its end, where the later goals are; the separator stays. A search must be able to go on
+        // from any state, and the prover judges whatever comes of it.
+        let most = self.config.max_prompt;
+        if prefix.len() > most {
+            let separator = prefix.split_off(prefix.len() - self.tokenizer.separator().len());
+            prefix.truncate(most.saturating_sub(separator.len()));
+            prefix.extend(separator);
         }
         let last = prefix.pop().ok_or_else(|| Error::Tokenizer("an empty prompt".into()))?;
         let job = Job {
@@ -249,7 +260,7 @@ impl<B: Backend> Generator<B> {
         acts.packed.n = padded;
         let (model, cache, logits) = (&self.model, &mut self.cache, &mut self.logits);
         let (slots, spans, d, v) = (&self.decode_slots, &self.spans, c.hidden, c.vocab);
-        b.replay(padded as u64, &mut || {
+        b.replay(self.recording ^ padded as u64, &mut || {
             model.run(acts, &mut Attend::Decode { cache, slots, spans })?;
             b.linear(padded, v, d, &acts.h, model.head_weight(), None, logits)
         })?;

@@ -149,6 +149,11 @@ impl Tokenizer {
         Ok(ids)
     }
 
+    /// What stands between a state and its tactic.
+    pub fn separator(&self) -> &[u32] {
+        &self.separator
+    }
+
     /// The answer: a tactic and the end token.
     pub fn tactic(&self, tactic: &str) -> Result<Vec<u32>> {
         let mut ids = self.encode(tactic)?;
