@@ -208,6 +208,9 @@ impl Experiment {
                 _ => Prior::NONE,
             };
             let objective = choice.objective()?;
+            if objective == Objective::Pass && matches!(choice.prior, Some(PriorChoice::Named(_))) {
+                return Err("`pass` cannot take a measured prior: its budget counts rollouts, so it has no kappa".into());
+            }
             Surrogate::new(objective, 1).with_prior(prior).map_err(|error| error.to_string())?;
             if !names.insert(choice.label()) {
                 return Err(format!("two objectives are called `{}`; give one of them another name", choice.label()));
