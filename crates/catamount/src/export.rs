@@ -37,7 +37,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut proofs: Vec<(String, Vec<String>)> = Vec::new();
     let mut names = std::collections::HashSet::new();
-    for path in &arguments.logs {
+    // `cells/*.jsonl` is what one types, and it also matches the files that stand beside a log.
+    let beside = |path: &&PathBuf| [".times.jsonl", ".trees.jsonl"].iter().any(|end| path.to_string_lossy().ends_with(end));
+    for path in arguments.logs.iter().filter(|path| !beside(path)) {
         for record in read_log(path)? {
             if record.outcome == Outcome::Proved && names.insert(record.theorem.clone()) {
                 proofs.push((record.theorem, record.tactics));
