@@ -8,7 +8,8 @@ $catamount run demo --out "$out"
 echo
 echo "verifying every proof found with Debian's metamath:"
 $catamount export --format mm --database set.mm "$out"/cells/*.jsonl > "$out/found.mm"
-verdict=$(metamath "read $out/found.mm" 'verify proof *' exit)
+# From within the folder: the program takes a slash in a file's name for one of its own options.
+verdict=$(cd "$out" && metamath 'read found.mm' 'verify proof *' exit)
 # The program ends with a success line even after errors, so look for both.
 if grep -q '?Error' <<<"$verdict" || ! grep -q 'All proofs in the database were verified' <<<"$verdict"; then
   echo "$verdict" | tail -20
