@@ -68,7 +68,6 @@ impl Plan {
     /// The plan of an experiment. `source` identifies the data itself: the hash of a database or of a file of traces.
     pub fn new(experiment: &Experiment, source: &str) -> Self {
         let mut plan = Plan { steps: Vec::new() };
-        let json = |value: &dyn erased::Json| value.json();
         plan.push("data", StepKind::Data, &[], &[&json(&experiment.data), &experiment.seed.to_string(), source]);
         let model = json(&experiment.model);
         plan.push("warm-up", StepKind::WarmUp, &["data"], &[&model, &json(&experiment.warm_up), &experiment.seed.to_string()]);
@@ -191,7 +190,7 @@ fn searching(experiment: &Experiment) -> String {
         (&evaluation.search, evaluation.temperature, evaluation.max_tokens, evaluation.limit, evaluation.steps.to_string()),
         (evaluation.time_limit, evaluation.theorem_time_limit, experiment.seed, evaluation.trees),
     );
-    erased::Json::json(&parts)
+    json(&parts)
 }
 
 /// How much work a step is, where it was never timed.
@@ -218,15 +217,7 @@ fn made_for(objective: Objective, strategy: &str) -> bool {
     }
 }
 
-mod erased {
-    /// Anything that can be written as JSON, which is how settings enter a key.
-    pub trait Json {
-        fn json(&self) -> String;
-    }
-
-    impl<T: serde::Serialize> Json for T {
-        fn json(&self) -> String {
-            serde_json::to_string(self).expect("settings are plain data")
-        }
-    }
+/// Settings as text, which is how they enter a key.
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("settings are plain data")
 }
