@@ -1,14 +1,15 @@
 //! `catamount eval`: one cell.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use catamount_evaluate::driver::Plan;
 use catamount_evaluate::log::{Manifest, Outcome};
 use catamount_evaluate::run::{CellRun, Watched, run_cell};
 use catamount_search::SearchSettings;
 
+use crate::environment::Prover;
 use crate::{command, environment, policy, pool, progress, stop, weights};
 
 #[derive(clap::Args)]
@@ -30,17 +31,19 @@ pub struct Arguments {
     /// Searches in flight.
     #[arg(long, default_value_t = 256)]
     concurrency: usize,
-    /// Threads that talk to the prover; all cores if not given.
+    /// Threads that talk to the prover. If not given, as many as cores; with Lean, whose processes do the work, one for each search
+    /// in flight.
     #[arg(long)]
     threads: Option<usize>,
-    /// The cell's log, such as cells/bfs.jsonl; resumed if it is there.
+    /// The cell's log, such as cells/bfs.jsonl, resumed if it is there. With several strategies, a folder: each gets its own log in it.
     #[arg(long)]
     out: PathBuf,
 }
 
 #[derive(clap::Args)]
 pub struct SearchArguments {
-    /// pass, bfs, dfs, rdfs, vdfs or mcts.
+    /// pass, bfs, dfs, rdfs, vdfs or mcts. An evaluation takes several, with commas between them: one cell after another, without
+    /// loading model and library again.
     #[arg(long)]
     pub strategy: String,
     /// Expansions per theorem: sampled tactics, each with its check.
@@ -77,66 +80,87 @@ impl SearchArguments {
     }
 }
 
+/// A strategy and its log.
+fn cells(strategies: &str, out: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let names: Vec<&str> = strategies.split(',').map(str::trim).collect();
+    if let [one] = names[..] {
+        return Ok(vec![(one.to_string(), out.to_path_buf())]);
+    }
+    if out.extension().is_some_and(|extension| extension == "jsonl") {
+        bail!("with several strategies --out is a folder, not {}", out.display());
+    }
+    Ok(names.into_iter().map(|name| (name.to_string(), out.join(format!("{name}.jsonl")))).collect())
+}
+
 pub fn run(arguments: &Arguments) -> Result<()> {
     let search = &arguments.search;
     let settings = search.settings()?;
-    settings.search(&search.strategy, search.budget)?;
+    let cells = cells(&search.strategy, &arguments.out)?;
+    for (strategy, _) in &cells {
+        settings.search(strategy, search.budget)?;
+    }
     let mut theorems = arguments.pool.open()?;
     theorems.jobs.iter_mut().for_each(|job| job.tree = arguments.trees);
     let environment = arguments.environment.open()?;
     let mut policy = arguments.policy.open()?;
-    let plan = Plan {
-        strategy: search.strategy.clone(),
-        settings,
-        budget: search.budget,
-        seed: search.seed,
-        time_limit: search.time_limit()?,
-        concurrency: arguments.concurrency,
-        threads: arguments.threads.unwrap_or_else(rayon::current_num_threads),
-    };
-    let kind = arguments.policy.policy.split(':').next().unwrap_or_default();
-    let manifest = Manifest {
-        format: 1,
-        objective: arguments.objective.clone().unwrap_or_else(|| kind.to_string()),
-        strategy: plan.strategy.clone(),
-        settings: serde_json::to_value(&plan.settings)?,
-        budget: plan.budget,
-        seed: plan.seed,
-        policy: policy.describe(),
-        environment: environment.describe(),
-        pool: theorems.pool.clone(),
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        commit: command::commit(),
-        command: command::line(),
-    };
-    let bar = progress::bar(theorems.jobs.len() as u64, "theorems");
-    let mut proved = 0;
-    let mut watch = |watched: Watched<'_>| {
-        match watched {
-            Watched::Before { done, proved: before } => {
-                if done > 0 {
-                    bar.println(format!("resuming: {done} of {} theorems are done", theorems.jobs.len()));
-                }
-                bar.set_position(done as u64);
-                bar.reset_eta();
-                proved = before;
-            }
-            Watched::Finished(finished) => {
-                proved += usize::from(finished.record.outcome == Outcome::Proved);
-                bar.inc(1);
-            }
-        }
-        bar.set_message(format!("{proved} proved"));
-    };
+    let threads = arguments.threads.unwrap_or_else(|| match arguments.environment.env {
+        Prover::Metamath => rayon::current_num_threads(),
+        Prover::Lean => arguments.concurrency.min(theorems.jobs.len()),
+    });
     let stop = stop::on_interrupt();
-    let run = run_cell(&arguments.out, &manifest, &environment, policy.as_mut(), &theorems, &plan, stop, &mut watch)
-        .context("the results so far stand in the log; the same command goes on from there")?;
-    bar.finish_and_clear();
-    if !run.complete {
-        eprintln!("interrupted; run the same command again to go on");
-        return Ok(());
+    for (strategy, out) in cells {
+        let plan = Plan {
+            strategy,
+            settings: settings.clone(),
+            budget: search.budget,
+            seed: search.seed,
+            time_limit: search.time_limit()?,
+            concurrency: arguments.concurrency,
+            threads,
+        };
+        let kind = arguments.policy.policy.split(':').next().unwrap_or_default();
+        let manifest = Manifest {
+            format: 1,
+            objective: arguments.objective.clone().unwrap_or_else(|| kind.to_string()),
+            strategy: plan.strategy.clone(),
+            settings: serde_json::to_value(&plan.settings)?,
+            budget: plan.budget,
+            seed: plan.seed,
+            policy: policy.describe(),
+            environment: environment.describe(),
+            pool: theorems.pool.clone(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            commit: command::commit(),
+            command: command::line(),
+        };
+        let bar = progress::bar(theorems.jobs.len() as u64, "theorems");
+        let mut proved = 0;
+        let mut watch = |watched: Watched<'_>| {
+            match watched {
+                Watched::Before { done, proved: before } => {
+                    if done > 0 {
+                        bar.println(format!("resuming: {done} of {} theorems are done", theorems.jobs.len()));
+                    }
+                    bar.set_position(done as u64);
+                    bar.reset_eta();
+                    proved = before;
+                }
+                Watched::Finished(finished) => {
+                    proved += usize::from(finished.record.outcome == Outcome::Proved);
+                    bar.inc(1);
+                }
+            }
+            bar.set_message(format!("{proved} proved"));
+        };
+        let run = run_cell(&out, &manifest, &environment, policy.as_mut(), &theorems, &plan, stop, &mut watch)
+            .context("the results so far stand in the log; the same command goes on from there")?;
+        bar.finish_and_clear();
+        if !run.complete {
+            eprintln!("interrupted; run the same command again to go on");
+            return Ok(());
+        }
+        summarise(&run, &manifest);
     }
-    summarise(&run, &manifest);
     Ok(())
 }
 

@@ -106,7 +106,12 @@ impl OnDevice for Study<'_> {
             load: &load,
             folder: self.folder,
             stop: stop::on_interrupt(),
-            threads: rayon::current_num_threads(),
+            // Lean's processes do the work: a thread for each search in flight keeps all of them busy.
+            threads: if self.experiment.data.database.is_some() {
+                rayon::current_num_threads()
+            } else {
+                self.experiment.evaluation.concurrency
+            },
             command: command::line(),
             commit: command::commit(),
             say: &|text| eprintln!("{text}"),

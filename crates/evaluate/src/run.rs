@@ -55,7 +55,9 @@ pub fn run_cell(
     let mut cell = Cell::open(log, manifest, theorems.jobs.iter().any(|job| job.tree))?;
     let order = theorems.names();
     let completed = cell.completed();
-    let left: Vec<_> = theorems.jobs.iter().filter(|job| !completed.contains(job.theorem.name.as_str())).cloned().collect();
+    let mut left: Vec<_> = theorems.jobs.iter().filter(|job| !completed.contains(job.theorem.name.as_str())).cloned().collect();
+    // File by file: a prover that has to load a theorem's file then loads each once.
+    left.sort_by(|a, b| a.theorem.file.cmp(&b.theorem.file));
     let proved = cell.records().values().filter(|record| record.outcome == Outcome::Proved).count();
     watch(Watched::Before { done: order.len() - left.len(), proved });
     let mut failure = None;

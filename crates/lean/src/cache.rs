@@ -34,6 +34,13 @@ pub(crate) struct Prepared {
     pub host_script: PathBuf,
 }
 
+impl Prepared {
+    /// Whether the package has this module.
+    pub fn has(&self, module: &str) -> bool {
+        self.runtime.join("lib").join(module.replace('.', "/")).with_extension("olean").is_file()
+    }
+}
+
 /// Where prepared files are kept by default.
 pub(crate) fn default_folder() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME")

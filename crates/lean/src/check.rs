@@ -1,7 +1,7 @@
 //! The final word on a finished proof: in a process that took no part in finding it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -14,28 +14,6 @@ use crate::process::Failure;
 use crate::session::{Target, disallowed};
 use crate::wire::Request;
 use crate::worker::{Place, PlaceText, Trouble, Worker};
-
-/// Checking processes at rest, each with the place it serves: a file, or the bare imports.
-#[derive(Default)]
-pub(crate) struct Checkers {
-    idle: Mutex<Vec<(Place, Worker, usize)>>,
-}
-
-impl Checkers {
-    fn take(&self, place: &Place) -> Option<(Worker, usize)> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = idle.iter().position(|(p, _, _)| p == place)?;
-        let (_, worker, served) = idle.swap_remove(at);
-        Some((worker, served))
-    }
-
-    fn put(&self, place: &Place, worker: Worker, served: usize, most: usize) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push((place.clone(), worker, served));
-        let excess = idle.len().saturating_sub(most);
-        idle.drain(..excess);
-    }
-}
 
 /// What a check found.
 pub(crate) struct Verified {
@@ -63,16 +41,15 @@ impl Lean {
         };
         let (mut kills, mut deaths) = (0, 0);
         loop {
-            let (mut worker, served) =
-                self.checkers.take(&key).unwrap_or_else(|| (Worker::new(self.launch.clone(), Arc::clone(&self.options)), 0));
-            let result = match self.check_once(&mut worker, place, target, tactics) {
+            let mut held = self.checkers.take(&key, || Worker::new(self.launch.clone(), Arc::clone(&self.options)));
+            let result = match self.check_once(held.worker(), place, target, tactics) {
                 Err(Trouble::Refused(why)) => Ok(Verified::refused(why)),
                 other => other,
             };
             match result {
                 Ok(verified) => {
-                    if served + 1 < most {
-                        self.checkers.put(&key, worker, served + 1, self.options.workers.max(1));
+                    if held.served + 1 < most {
+                        held.give_back();
                     }
                     return Ok(verified);
                 }

@@ -1,7 +1,6 @@
 //! Lean as the search's environment: a pool of workers, and where each theorem stands.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -10,11 +9,12 @@ use catamount_traces::Theorem;
 
 use crate::assets;
 use crate::cache;
-use crate::check::Checkers;
+use crate::checkers::Checkers;
 use crate::error::Error;
 use crate::options::{Host, Options};
+use crate::pool::Pool;
 use crate::process::Launch;
-use crate::session::{LeanSession, Slot, Target};
+use crate::session::{LeanSession, Target};
 use crate::source::{Library, split_imports};
 use crate::tool;
 use crate::worker::{Place, PlaceText, Worker};
@@ -24,8 +24,7 @@ pub struct Lean {
     pub(crate) options: Arc<Options>,
     pub(crate) launch: Launch,
     library: Option<Library>,
-    slots: Vec<Arc<Slot>>,
-    choice: Mutex<()>,
+    pool: Pool,
     pub(crate) checkers: Checkers,
 }
 
@@ -35,21 +34,17 @@ impl Lean {
     pub fn new(options: Options) -> Result<Lean, Error> {
         let launch = launch(&options.host)?;
         let options = Arc::new(options);
-        let slots = (0..options.workers.max(1))
-            .map(|_| {
-                let worker = Mutex::new(Worker::new(launch.clone(), Arc::clone(&options)));
-                Arc::new(Slot { worker, sessions: AtomicUsize::new(0) })
-            })
-            .collect();
+        let pool = Pool::new((0..options.workers.max(1)).map(|_| Worker::new(launch.clone(), Arc::clone(&options))));
         let library = options.root.as_deref().map(Library::new);
-        Ok(Lean { options, launch, library, slots, choice: Mutex::new(()), checkers: Checkers::default() })
+        let checkers = Checkers::new(options.workers.max(1));
+        Ok(Lean { options, launch, library, pool, checkers })
     }
 
     /// Starts all workers, side by side, with the default imports.
     pub fn warm_up(&self) -> Result<(), Error> {
         let failed = Mutex::new(None);
         thread::scope(|scope| {
-            for slot in &self.slots {
+            for slot in &self.pool.slots {
                 scope.spawn(|| {
                     if let Err(trouble) = slot.lock().ready(&self.options.imports) {
                         *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Error::Worker(trouble.to_string()));
@@ -63,12 +58,12 @@ impl Lean {
     /// Ids of the worker processes that run at this moment, so that a test or an operator can look at or kill them.
     pub fn process_ids(&self) -> Vec<u32> {
         // A worker that is busy is not waited for: its id is read when it is next at rest.
-        self.slots.iter().filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.process_id())).collect()
+        self.pool.slots.iter().filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.process_id())).collect()
     }
 
     /// Resident memory of the workers at rest, in MiB.
     pub fn memory_mb(&self) -> Vec<u64> {
-        self.slots.iter().filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.memory())).collect()
+        self.pool.slots.iter().filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.memory())).collect()
     }
 
     /// Where a theorem stands and how the server finds it there.
@@ -79,9 +74,15 @@ impl Lean {
                     path: file.into(),
                     why: format!("theorem {} stands in a file, but no library root was given", theorem.name),
                 })?;
-                let native = matches!(self.options.host, Host::Native { .. });
-                let files = if native { vec![library.source(file)?] } else { library.chain(file)? };
-                let imports = if native { self.options.imports.clone() } else { library.outside(&files, &self.options.imports) };
+                let (files, imports) = match &self.launch {
+                    Launch::Native { .. } => (vec![library.source(file)?], self.options.imports.clone()),
+                    Launch::Wasm(prepared) => {
+                        let files = library.chain(file)?;
+                        let available = |module: &str| prepared.has(module);
+                        let imports = library.outside_of_folder(file, &files, &self.options.imports, available);
+                        (files, imports)
+                    }
+                };
                 let target = Target::Named { name: theorem.name.clone(), line: theorem.line.unwrap_or(0) };
                 Ok((Place { imports, text: PlaceText::Files(files) }, target))
             }
@@ -93,24 +94,12 @@ impl Lean {
             }
         }
     }
-
-    /// The worker with the fewest sessions; among equals, one that holds the place already.
-    fn choose(&self, place: &Place) -> Arc<Slot> {
-        let _one_at_a_time = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
-        let rank = |slot: &Arc<Slot>| {
-            let away = slot.worker.try_lock().map_or(2, |w| if w.holds(place) { 0 } else { 1 });
-            (slot.sessions.load(Ordering::Relaxed), away)
-        };
-        let slot = self.slots.iter().min_by_key(|s| rank(s)).expect("there is at least one worker");
-        slot.sessions.fetch_add(1, Ordering::Relaxed);
-        Arc::clone(slot)
-    }
 }
 
 impl Environment for Lean {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
         let (place, target) = self.locate(theorem).map_err(|e| Fault(e.to_string()))?;
-        let slot = self.choose(&place);
+        let slot = self.pool.choose(&place);
         let session = LeanSession::open(slot, Arc::clone(&self.options), Arc::new(place), target)
             .map_err(|f| Fault(format!("theorem {}: {f}", theorem.name)))?;
         Ok(Box::new(session))

@@ -1,11 +1,12 @@
 //! A theorem being proved: states by their tactic paths, so that a lost worker costs a replay and nothing else.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use catamount_search::{Fault, Session, StateId, Verdict};
 
 use crate::options::Options;
+use crate::pool::Slot;
 use crate::process::Failure;
 use crate::wire::{Reply, Request};
 use crate::worker::{Place, Trouble, Worker};
@@ -14,18 +15,6 @@ use crate::worker::{Place, Trouble, Worker};
 const KILLS: usize = 8;
 /// How often a worker may die by itself on one tactic before the tactic is held to be the cause.
 const DEATHS: usize = 2;
-
-/// A worker and how many sessions use it.
-pub(crate) struct Slot {
-    pub worker: Mutex<Worker>,
-    pub sessions: AtomicUsize,
-}
-
-impl Slot {
-    pub fn lock(&self) -> MutexGuard<'_, Worker> {
-        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// How a theorem is named to the server.
 #[derive(Clone, Debug)]

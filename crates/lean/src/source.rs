@@ -80,11 +80,13 @@ fn module_of(path: &str) -> String {
 pub(crate) struct Library {
     root: PathBuf,
     read: Mutex<HashMap<String, Arc<Source>>>,
+    /// What each top folder needs from outside, once it is known.
+    folders: Mutex<HashMap<String, Vec<String>>>,
 }
 
 impl Library {
     pub fn new(root: &Path) -> Library {
-        Library { root: root.to_path_buf(), read: Mutex::default() }
+        Library { root: root.to_path_buf(), read: Mutex::default(), folders: Mutex::default() }
     }
 
     /// The file at `path` below the root.
@@ -137,6 +139,34 @@ impl Library {
     pub fn local(&self, module: &str) -> Option<String> {
         let path = format!("{}.lean", module.replace('.', "/"));
         self.root.join(&path).is_file().then_some(path)
+    }
+
+    /// What the files of the same top folder as `path` need from outside the library, as far as `available` has it, after what
+    /// the chain itself needs. One process can then serve all of them: the files of a library import ever other parts of core
+    /// Lean, and a process that served two of them in turn would start anew each time.
+    pub fn outside_of_folder(
+        &self,
+        path: &str,
+        chain: &[Arc<Source>],
+        default: &[String],
+        available: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let mut imports = self.outside(chain, default);
+        if let Some((folder, _)) = path.split_once('/') {
+            let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = folders.entry(folder.to_owned()).or_insert_with(|| {
+                // A file that cannot be read says so when it is asked for.
+                let files = self.files(&self.root.join(folder)).unwrap_or_default();
+                let sources: Vec<_> = files.iter().filter_map(|file| self.source(file).ok()).collect();
+                let mut found = self.outside(&sources, &[]);
+                found.retain(|module| available(module));
+                found
+            });
+            imports.extend(all.iter().cloned());
+            imports.sort();
+            imports.dedup();
+        }
+        imports
     }
 
     /// What a chain of files needs from outside the library.

@@ -120,6 +120,7 @@ impl Worker {
     /// Ends the process and forgets what it held.
     pub fn stop(&mut self) {
         self.process = None;
+        self.imports.clear();
         self.contexts.clear();
         self.drops.clear();
         self.served = 0;
@@ -163,12 +164,9 @@ impl Worker {
         if reply.ok { Ok(reply) } else { Err(Trouble::Refused(reply.refusal())) }
     }
 
-    /// Whether the place's last file is loaded, which makes this worker the cheapest for it.
-    pub fn holds(&self, place: &Place) -> bool {
-        match &place.text {
-            PlaceText::Header(_) => self.process.is_some() && self.imports == place.imports,
-            PlaceText::Files(files) => self.imports == place.imports && self.contexts.contains_key(&key(files)),
-        }
+    /// What the process has imported, and which chains of files it has elaborated (among other contexts).
+    pub fn holdings(&self) -> (&[String], impl Iterator<Item = &String>) {
+        (&self.imports, self.contexts.keys())
     }
 
     /// The server's context for a place, elaborated if need be.
@@ -221,6 +219,6 @@ impl Worker {
 }
 
 /// Names a chain of files within one generation.
-fn key(files: &[Arc<Source>]) -> String {
+pub(crate) fn key(files: &[Arc<Source>]) -> String {
     files.iter().map(|f| f.path.as_str()).collect::<Vec<_>>().join("\n")
 }
