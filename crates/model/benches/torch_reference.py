@@ -5,6 +5,7 @@
 Trains on packed-length batches (8 x 256 tokens, every token scored, AdamW) and samples with a KV cache in eager mode.
 """
 
+import resource
 import sys
 import time
 
@@ -28,29 +29,57 @@ def train_step():
     logits = model(tokens[:, :-1], use_cache=False).logits
     F.cross_entropy(logits.reshape(-1, 4096), tokens[:, 1:].reshape(-1)).backward()
     optimizer.step()
+    return tokens[:, 1:].numel()
 
 
-def measure(what, work, count, repeats):
+def measure(what, work, repeats):
+    """`work` returns how many tokens it handled."""
     work()
-    rates, start, processor = [], time.perf_counter(), time.process_time()
+    rates, tokens, start, processor = [], 0, time.perf_counter(), time.process_time()
     for _ in range(repeats):
         begin = time.perf_counter()
-        work()
+        count = work()
+        tokens += count
         rates.append(count / (time.perf_counter() - begin))
     used, wall = time.process_time() - processor, time.perf_counter() - start
-    rate = sorted(rates)[repeats // 2]
-    print(f"{what} {rate:.0f} tokens/s, {repeats * count / used:.0f} per processor second, {used / wall:.2f} cores busy")
+    rate, memory = sorted(rates)[repeats // 2], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{what:8} {rate:6.0f} tokens/s, {tokens / used:5.0f} per processor second, {used / wall:.2f} cores busy, peak memory {memory:.0f} MiB")
 
 
 @torch.no_grad()
-def sample(batch=32, prompt=64, new=64):
+def equal(batch=32, prompt=64, new=64):
+    """Equal lengths: every row of the batch is drawn to its end."""
     cache = DynamicCache()
     step = torch.randint(0, 4096, (batch, prompt))
     for _ in range(new):
         logits = model(step, past_key_values=cache, use_cache=True).logits[:, -1]
         step = torch.multinomial(torch.softmax(logits, -1), 1)
+    return batch * new
 
 
-measure("train", train_step, 8 * 256, 5)
+lengths = torch.distributions.Geometric(1 / 12)
+
+
+@torch.no_grad()
+def search(states=128, samples=4, together=8, prompt=64, most=64):
+    """As in a search: four samples of a state, which is computed once; tactics of 12 tokens on average, up to 64. A batch goes on
+    until its longest tactic has ended; only the tokens of tactics count."""
+    useful = 0
+    for _ in range(states // together):
+        cache = DynamicCache()
+        logits = model(torch.randint(0, 4096, (together, prompt)), past_key_values=cache, use_cache=True).logits[:, -1]
+        cache.batch_repeat_interleave(samples)
+        logits = logits.repeat_interleave(samples, 0)
+        ends = (lengths.sample((together * samples,)) + 1).clamp(max=most)
+        useful += int(ends.sum())
+        for t in range(int(ends.max())):
+            step = torch.multinomial(torch.softmax(logits, -1), 1)
+            if t + 1 < int(ends.max()):
+                logits = model(step, past_key_values=cache, use_cache=True).logits[:, -1]
+    return useful
+
+
+measure("train", train_step, 5)
 model.eval()
-measure("sample", sample, 32 * 64, 1)
+measure("equal", equal, 3)
+measure("search", search, 3)

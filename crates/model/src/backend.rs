@@ -168,6 +168,12 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// The device, for manifests.
     fn describe(&self) -> String;
 
+    /// Runs a piece of work of many operations where the device likes it run: entering a pool of threads once is cheaper than
+    /// once per operation.
+    fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        work()
+    }
+
     /// A buffer of `len` zeros.
     fn zeros(&self, len: usize, kind: Kind) -> Result<Self::Tensor>;
     /// Elements in a buffer.
@@ -407,8 +413,8 @@ pub trait Backend: Send + Sync + Sized + 'static {
 
     /// `out[j] = x[rows[j]]` for rows of `d`.
     fn gather(&self, m: usize, d: usize, x: &Self::Tensor, rows: &Self::Index, out: &mut Self::Tensor) -> Result<()>;
-    /// Stores the (rotated) keys and the values of `qkv`'s row `i` at row `slots[i]` of one layer's cache, `[capacity, 2, kv]`;
-    /// `u32::MAX` stores nothing.
+    /// Stores the (rotated) keys and the values of `qkv`'s row `i` at row `slots[i]` of one layer's cache, which holds
+    /// `capacity * 2 * kv` numbers in the backend's own order; `u32::MAX` stores nothing.
     fn cache_write(
         &self,
         n: usize,

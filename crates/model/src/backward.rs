@@ -9,6 +9,11 @@ impl<B: Backend> Model<B> {
     /// Adds the gradient of `sum_j coefficients[j] * log_p[j]` to the trained parameters, for the batch that was run and scored
     /// last; the coefficients are constants (to minimise a loss of weights times negative log-probabilities, pass the negated weights).
     pub fn backward(&mut self, acts: &mut Activations<B>, coefficients: &[f32]) -> Result<()> {
+        let backend = self.backend.clone();
+        backend.enter(|| self.backward_here(acts, coefficients))
+    }
+
+    fn backward_here(&mut self, acts: &mut Activations<B>, coefficients: &[f32]) -> Result<()> {
         let (keep, m, n) = (acts.keep, acts.scored, acts.packed.n);
         if coefficients.len() != m {
             return Err(Error::Input(format!("{} coefficients for {m} scored tokens", coefficients.len())));

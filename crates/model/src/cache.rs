@@ -4,7 +4,7 @@ use crate::{Backend, Kind, Model, Result};
 
 /// The pool. Which rows are in use is the allocator's business ([`Runs`]); the cache only holds the numbers.
 pub struct Cache<B: Backend> {
-    /// Per block `[capacity, 2, kv]`: keys, then values.
+    /// Per block `capacity` rows of keys and values, in the backend's own order.
     pub layers: Vec<B::Tensor>,
     /// Rows.
     pub capacity: usize,

@@ -49,6 +49,10 @@ impl<B: Backend> Model<B> {
 
     /// Embedding, blocks, last norm: leaves the normalised stream in `acts.h`.
     pub(crate) fn run(&self, acts: &mut Activations<B>, attend: &mut Attend<'_, B>) -> Result<()> {
+        self.backend.enter(|| self.run_here(acts, attend))
+    }
+
+    fn run_here(&self, acts: &mut Activations<B>, attend: &mut Attend<'_, B>) -> Result<()> {
         let (b, c) = (&*self.backend, &self.config);
         let (n, d, eps) = (acts.packed.n, c.hidden, c.norm_eps);
         if acts.blocks.iter().any(|block| !self.fits(block)) {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::gemm::{Mat, Start, gemm_here};
 use super::parallel::Shared;
 use super::simd::{dot, exp_sum, max, simd};
-use crate::{Heads, Span};
+use crate::Heads;
 
 /// Queries in a block.
 const BLOCK: usize = 56;
@@ -142,62 +142,6 @@ pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], lse: &[f32], dout: &[
             unsafe {
                 dqkv.part(at, dim).copy_from_slice(&dk[i * dim..][..dim]);
                 dqkv.part(at + heads.kv(), dim).copy_from_slice(&dv[i * dim..][..dim]);
-            }
-        }
-    });
-}
-
-simd! {
-    /// One query head over a cached past given as two runs of rows, `pitch` apart; `out` is overwritten.
-    pub fn decode_head(q: &[f32], runs: [(&[f32], &[f32], usize); 2], pitch: usize, scores: &mut [f32], out: &mut [f32]) {
-        let dim = q.len();
-        let scale = 1.0 / (dim as f32).sqrt();
-        let mut at = 0;
-        for (keys, _, len) in runs {
-            for j in 0..len {
-                scores[at] = dot(q, &keys[j * pitch..][..dim]) * scale;
-                at += 1;
-            }
-        }
-        let top = max(&scores[..at]);
-        let inverse = 1.0 / exp_sum(&mut scores[..at], top);
-        out.fill(0.0);
-        at = 0;
-        for (_, values, len) in runs {
-            for j in 0..len {
-                let p = scores[at] * inverse;
-                for (o, v) in out.iter_mut().zip(&values[j * pitch..][..dim]) {
-                    *o = p.mul_add(*v, *o);
-                }
-                at += 1;
-            }
-        }
-    }
-}
-
-/// Attention of single rows over their cached past.
-pub fn decode(n: usize, heads: Heads, qkv: &[f32], cache: &[f32], spans: &[u32], out: &mut [f32]) {
-    let (dim, group, pitch) = (heads.dim, heads.heads / heads.kv_heads, 2 * heads.kv());
-    let spans: Vec<Span> =
-        spans[..4 * n].chunks_exact(4).map(|s| Span { prefix: s[0], prefix_len: s[1], own: s[2], own_len: s[3] }).collect();
-    let past: usize = spans.iter().map(|s| (s.prefix_len + s.own_len) as usize).sum();
-    let out = Shared::new(out);
-    super::parallel::rows(n, past * heads.q() / n.max(1), |range| {
-        let mut scores = Vec::new();
-        for i in range {
-            let span = spans[i];
-            scores.resize((span.prefix_len + span.own_len) as usize, 0.0);
-            // SAFETY: each row belongs to one task.
-            let out = unsafe { out.part(i * heads.q(), heads.q()) };
-            for (head, out) in out.chunks_exact_mut(dim).enumerate() {
-                let kv = head / group * dim;
-                let run = |first: u32, len: u32| {
-                    let rows = if len == 0 { &[][..] } else { &cache[first as usize * pitch..][..len as usize * pitch] };
-                    let keys = rows.get(kv..).unwrap_or_default();
-                    (keys, rows.get(heads.kv() + kv..).unwrap_or_default(), len as usize)
-                };
-                let runs = [run(span.prefix, span.prefix_len), run(span.own, span.own_len)];
-                decode_head(&qkv[i * heads.qkv() + head * dim..][..dim], runs, pitch, &mut scores, out);
             }
         }
     });

@@ -1,6 +1,7 @@
 //! The operations on the processor, in f32.
 
 mod attention;
+mod cache;
 mod elementwise;
 mod gemm;
 mod head;
@@ -44,6 +45,10 @@ impl Backend for Cpu {
 
     fn describe(&self) -> String {
         format!("cpu, {} threads, {:?}", rayon::current_num_threads(), simd::level()).to_lowercase()
+    }
+
+    fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        rayon::scope(|_| work())
     }
 
     fn zeros(&self, len: usize, _: Kind) -> Result<CpuTensor> {
@@ -326,13 +331,7 @@ impl Backend for Cpu {
     }
 
     fn cache_write(&self, n: usize, heads: Heads, qkv: &CpuTensor, slots: &Vec<u32>, cache: &mut CpuTensor) -> Result<()> {
-        let (width, kv) = (heads.qkv(), 2 * heads.kv());
-        let cache = cache.change();
-        for (row, &slot) in qkv.data.chunks_exact(width).zip(&slots[..n]) {
-            if slot != u32::MAX {
-                cache[slot as usize * kv..][..kv].copy_from_slice(&row[heads.q()..]);
-            }
-        }
+        cache::write(n, heads, &qkv.data, slots, cache.change());
         Ok(())
     }
 
@@ -345,7 +344,7 @@ impl Backend for Cpu {
         spans: &Vec<u32>,
         out: &mut CpuTensor,
     ) -> Result<()> {
-        attention::decode(n, heads, &qkv.data, &cache.data, spans, out.change());
+        cache::attention(n, heads, &qkv.data, &cache.data, spans, out.change());
         Ok(())
     }
 

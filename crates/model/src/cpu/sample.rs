@@ -15,6 +15,19 @@ simd! {
     }
 }
 
+simd! {
+    /// Sums of 64, in double precision, so that no token is favoured.
+    pub fn block_sums(w: &[f32], sums: &mut [f64]) {
+        for (block, sum) in w.chunks(64).zip(sums) {
+            let mut lanes = [0.0f64; 8];
+            for x in block.chunks(8) {
+                x.iter().zip(&mut lanes).for_each(|(&x, lane)| *lane += f64::from(x));
+            }
+            *sum = lanes.iter().sum();
+        }
+    }
+}
+
 /// One token per row; see [`crate::Backend::sample`].
 pub fn sample(
     n: usize,
@@ -49,8 +62,9 @@ fn draw(logits: &[f32], sampling: Sampling, uniform: f32, weights_out: &mut [f32
     if sampling.top_p < 1.0 {
         cut(w, sampling.top_p);
     }
-    // Sums of 64 first, so that the walk is short; in double precision, so that no token is favoured.
-    let sums: Vec<f64> = w.chunks(64).map(|c| c.iter().map(|&x| f64::from(x)).sum()).collect();
+    // Sums of 64 first, so that the walk is short.
+    let mut sums = vec![0.0; w.len().div_ceil(64)];
+    block_sums(w, &mut sums);
     let total: f64 = sums.iter().sum();
     let mut left = f64::from(uniform) * total;
     let mut last = 0;

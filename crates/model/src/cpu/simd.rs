@@ -100,6 +100,19 @@ pub fn fold(mut lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
+/// Asks for the memory `ahead` numbers beyond each line of `x`; a hint, which may point anywhere.
+#[inline(always)]
+pub fn prefetch(x: &[f32], ahead: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in x.chunks(16) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(ahead).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, ahead);
+}
+
 /// The inner product.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
