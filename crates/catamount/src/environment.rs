@@ -50,6 +50,10 @@ pub struct LeanArguments {
     /// Lean: wall-clock limit for one tactic, in seconds.
     #[arg(long, default_value_t = 60.0)]
     pub tactic_limit: f64,
+    /// Lean: the prover's own limit for one tactic, in the unit of Lean's maxHeartbeats. Reaching it costs nothing more; reaching
+    /// --tactic-limit costs the process.
+    #[arg(long, default_value_t = Options::default().heartbeats)]
+    pub heartbeats: u64,
     /// Lean: wall-clock limit for checking one finished proof, in seconds.
     #[arg(long, default_value_t = 120.0)]
     pub check_limit: f64,
@@ -66,6 +70,7 @@ impl LeanArguments {
         }
         options.root = self.root.clone().or_else(|| self.project.clone());
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
+        options.heartbeats = self.heartbeats;
         options.check_limit = seconds(self.check_limit, "--check-limit")?;
         if let Some(imports) = &self.imports {
             options.imports.clone_from(imports);
