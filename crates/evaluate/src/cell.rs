@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::driver::Finished;
+use crate::driver::{Finished, Spent};
 use crate::log::{Manifest, Outcome, Record};
 
 /// What can go wrong with a cell's files.
@@ -111,6 +111,15 @@ impl Cell {
         Ok(())
     }
 
+    /// Adds the time of a run to `NAME.spent.json`, which tells where the time of all runs of this cell went.
+    pub fn add_spent(&self, spent: Spent) -> Result<(), CellError> {
+        let path = sibling(&self.path, "spent.json");
+        // Times are only for the curious: what an older version wrote is not worth stopping for.
+        let mut all: Spent = read_json(&path).unwrap_or_default();
+        all += spent;
+        write_whole(&path, serde_json::to_string_pretty(&all).expect("plain data").as_bytes())
+    }
+
     /// Puts a complete log into the pool's order, each theorem once, so that the same seed gives the same file. The rewrite is
     /// atomic: the old log stands until the new one is whole.
     pub fn settle(self, order: &[String]) -> Result<(), CellError> {
@@ -190,6 +199,11 @@ pub fn read_log(path: &Path) -> Result<Vec<Record>, CellError> {
         }
     }
     Ok(records)
+}
+
+/// Where the time of a cell went, over all its runs; none if it was never run here.
+pub fn read_spent(log: &Path) -> Option<Spent> {
+    read_json(&sibling(log, "spent.json")).ok()
 }
 
 /// The manifest beside a log.

@@ -1,18 +1,24 @@
-//! Runs many searches at once: the policy answers the questions of all of them together, while worker threads put the answers to
-//! the prover. Within a theorem everything happens in order and draws from the theorem's own random stream, so that results do
-//! not depend on batch sizes, threads or the order of completion.
+//! Runs many searches at once: the policy answers the questions of all of them together on a thread of its own, while worker
+//! threads put the answers to the prover. Within a theorem everything happens in order and draws from the theorem's own random
+//! stream, so that results do not depend on batch sizes, threads or the order of completion.
+//!
+//! Several cells may share the policy: the searches of the next begin as those of the one before end, so that the policy never
+//! runs out of questions between two cells.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use catamount_search::{Environment, Fault, Policy, Request, RequestId, Sample, SearchSettings, UnknownStrategy};
 use catamount_traces::Theorem;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use crate::asking::answer_questions;
 use crate::log::{Record, TimeRecord, TreeRecord};
 use crate::proof::{Asked, Progress, Proof};
+use crate::spent::Clock;
+pub use crate::spent::Spent;
 
 /// One theorem to search.
 #[derive(Clone, Debug)]
@@ -57,15 +63,21 @@ pub struct Finished {
     pub tree: Option<TreeRecord>,
 }
 
-/// Where the wall-clock time of a run went, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
-    /// The policy was sampling.
-    pub policy: f64,
-    /// The policy had no question to answer and waited for the prover.
-    pub waiting: f64,
-    /// Everything.
-    pub total: f64,
+/// The searches of one cell.
+#[derive(Clone, Debug)]
+pub struct Searches {
+    /// How.
+    pub plan: Plan,
+    /// What.
+    pub jobs: Vec<Job>,
+}
+
+/// What happens while cells are searched; a cell is named by its index.
+pub enum Happened {
+    /// One more theorem of a cell is done.
+    Finished(usize, Box<Finished>),
+    /// All theorems of a cell are done.
+    Ended(usize, Spent),
 }
 
 /// Searches every job, handing each result to `done` as it comes. Stops early, between questions, when `stop` is set; theorems not
@@ -78,156 +90,244 @@ pub fn search_all(
     stop: &AtomicBool,
     done: &mut dyn FnMut(Finished),
 ) -> Result<Spent, UnknownStrategy> {
-    plan.settings.search(&plan.strategy, plan.budget)?;
-    let started = Instant::now();
-    let (to_workers, work) = unbounded::<Work>();
-    let (to_driver, events) = unbounded::<Vec<Progress>>();
-    std::thread::scope(|scope| {
-        for _ in 0..plan.threads.max(1) {
-            let (work, to_driver, environment) = (work.clone(), to_driver.clone(), Arc::clone(environment));
-            scope.spawn(move || worker(&work, &to_driver, &environment, plan));
+    let mut happened = |what| {
+        if let Happened::Finished(_, finished) = what {
+            done(*finished);
         }
+    };
+    let spent = search_cells(environment, policy, vec![Searches { plan: plan.clone(), jobs }], stop, &mut happened)?;
+    Ok(spent.into_iter().next().unwrap_or_default())
+}
+
+/// Searches several cells with one policy, in their order and without a pause between them. The first plan says how many searches
+/// are in flight, over all cells, and how many threads talk to the prover.
+pub fn search_cells(
+    environment: &Arc<dyn Environment>,
+    policy: &mut dyn Policy,
+    cells: Vec<Searches>,
+    stop: &AtomicBool,
+    happened: &mut dyn FnMut(Happened),
+) -> Result<Vec<Spent>, UnknownStrategy> {
+    for Searches { plan, .. } in &cells {
+        plan.settings.search(&plan.strategy, plan.budget)?;
+    }
+    let (concurrency, threads) = cells.first().map_or((1, 1), |first| (first.plan.concurrency.max(1), first.plan.threads.max(1)));
+    let (to_workers, work) = unbounded::<Work>();
+    let (to_driver, events) = unbounded::<Event>();
+    let (to_policy, questions) = unbounded::<Vec<Request>>();
+    let (plans, jobs): (Vec<Plan>, Vec<Vec<Job>>) = cells.into_iter().map(|cell| (cell.plan, cell.jobs)).unzip();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (work, to_driver, environment, plans) = (work.clone(), to_driver.clone(), Arc::clone(environment), &plans);
+            scope.spawn(move || worker(&work, &to_driver, &environment, plans));
+        }
+        scope.spawn(move || answer_questions(policy, &questions, &to_driver));
+        let now = Instant::now();
         let mut driver = Driver {
             to_workers,
+            to_policy,
             events,
-            policy,
-            jobs: jobs.into(),
+            left: jobs.iter().map(Vec::len).collect(),
+            clocks: jobs.iter().map(|_| Clock::new(now, threads)).collect(),
+            jobs: jobs.into_iter().enumerate().flat_map(|(cell, jobs)| jobs.into_iter().map(move |job| (cell, job))).collect(),
             in_flight: 0,
             waiting: HashMap::new(),
-            next_request: 0,
-            spent: Spent::default(),
-            threads: plan.threads.max(1),
+            keys: HashMap::new(),
+            asked: Vec::new(),
+            answered: Vec::new(),
+            threads,
         };
-        driver.run(plan.concurrency.max(1), stop, done);
-        driver.spent.total = started.elapsed().as_secs_f64();
-        Ok(driver.spent)
-        // Dropping the driver closes the workers' channel and ends them.
+        driver.run(concurrency, stop, happened);
+        let now = Instant::now();
+        Ok(driver.clocks.iter_mut().map(|clock| clock.read(now)).collect())
+        // Dropping the driver closes the channels of the workers and of the policy, and ends them.
     })
 }
 
 /// The policy's answer to one question.
-type Answered = Result<Vec<Sample>, Fault>;
+pub(crate) type Answered = Result<Vec<Sample>, Fault>;
 
-enum Work {
-    Open(Job),
-    /// Searches whose questions are answered. Several at once, because waking a thread costs more than a quick prover's verdict.
-    Answers(Vec<(Box<Proof>, Vec<Answered>)>),
+/// A search whose questions are all answered.
+struct Ready {
+    cell: usize,
+    proof: Box<Proof>,
+    answers: Vec<Answered>,
 }
 
-fn worker(work: &Receiver<Work>, to_driver: &Sender<Vec<Progress>>, environment: &Arc<dyn Environment>, plan: &Plan) {
+enum Work {
+    Open(usize, Job),
+    /// Several at once, because waking a thread costs more than a quick prover's verdict.
+    Answers(Vec<Ready>),
+}
+
+/// What became of a search on a worker's thread, and how long it took.
+pub(crate) struct Worked {
+    cell: usize,
+    progress: Progress,
+    busy: Duration,
+    prover: Duration,
+}
+
+/// What the driver waits for.
+pub(crate) enum Event {
+    Worked(Vec<Worked>),
+    Answers(Vec<(RequestId, Answered)>),
+}
+
+fn worker(work: &Receiver<Work>, to_driver: &Sender<Event>, environment: &Arc<dyn Environment>, plans: &[Plan]) {
+    let timed = |cell: usize, work: &mut dyn FnMut() -> (Progress, Duration)| {
+        let started = Instant::now();
+        let (progress, prover) = work();
+        Worked { cell, progress, busy: started.elapsed(), prover }
+    };
     for item in work {
-        let progress = match item {
-            Work::Open(job) => vec![Proof::open(environment, job, plan)],
-            Work::Answers(all) => all.into_iter().map(|(proof, answers)| proof.answer(environment.as_ref(), answers)).collect(),
+        let worked = match item {
+            Work::Open(cell, job) => {
+                let mut job = Some(job);
+                vec![timed(cell, &mut || Proof::open(environment, job.take().expect("once"), &plans[cell]))]
+            }
+            Work::Answers(all) => {
+                let one = |ready: Ready| {
+                    let (cell, mut ready) = (ready.cell, Some(ready));
+                    timed(cell, &mut || {
+                        let Ready { proof, answers, .. } = ready.take().expect("once");
+                        proof.answer(environment.as_ref(), answers)
+                    })
+                };
+                all.into_iter().map(one).collect()
+            }
         };
-        if to_driver.send(progress).is_err() {
+        if to_driver.send(Event::Worked(worked)).is_err() {
             return;
         }
     }
 }
 
-struct Driver<'a> {
+/// Questions asked so far in this process. A policy that was stopped in the middle may answer old questions later.
+static QUESTIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Driver {
     to_workers: Sender<Work>,
-    events: Receiver<Vec<Progress>>,
-    policy: &'a mut dyn Policy,
-    jobs: VecDeque<Job>,
+    to_policy: Sender<Vec<Request>>,
+    events: Receiver<Event>,
+    jobs: VecDeque<(usize, Job)>,
+    /// Theorems of each cell that are not done.
+    left: Vec<usize>,
+    clocks: Vec<Clock>,
     in_flight: usize,
     waiting: HashMap<RequestId, Questions>,
-    next_request: RequestId,
-    spent: Spent,
+    /// The key in `waiting` of every open question.
+    keys: HashMap<RequestId, RequestId>,
+    /// Questions to be handed to the policy.
+    asked: Vec<Request>,
+    /// Searches to be handed to the workers.
+    answered: Vec<Ready>,
     threads: usize,
 }
 
 /// A search that waits for the policy. Its questions have consecutive ids, the first of which is the key it is kept under.
 struct Questions {
+    cell: usize,
     proof: Box<Proof>,
     answers: Vec<Option<Answered>>,
     missing: usize,
 }
 
-impl Driver<'_> {
-    fn run(&mut self, concurrency: usize, stop: &AtomicBool, done: &mut dyn FnMut(Finished)) {
-        let mut keys: HashMap<RequestId, RequestId> = HashMap::new();
+impl Driver {
+    fn run(&mut self, concurrency: usize, stop: &AtomicBool, happened: &mut dyn FnMut(Happened)) {
+        let now = Instant::now();
+        for cell in 0..self.left.len() {
+            if self.left[cell] == 0 {
+                happened(Happened::Ended(cell, self.clocks[cell].read(now)));
+            }
+        }
         while !stop.load(Ordering::Relaxed) {
             while self.in_flight < concurrency
-                && let Some(job) = self.jobs.pop_front()
+                && let Some((cell, job)) = self.jobs.pop_front()
             {
                 self.in_flight += 1;
-                self.to_workers.send(Work::Open(job)).expect("workers live as long as the driver");
+                self.clocks[cell].prover_takes(Instant::now());
+                self.to_workers.send(Work::Open(cell, job)).expect("workers live as long as the driver");
             }
             if self.in_flight == 0 {
                 return;
             }
-            // Take what the workers have ready; wait for them only if the policy has nothing to do.
-            if self.waiting.is_empty() {
-                let idle = Instant::now();
-                match self.events.recv_timeout(Duration::from_millis(100)) {
-                    Ok(progress) => self.advance(progress, &mut keys, done),
-                    Err(_) => continue,
-                }
-                self.spent.waiting += idle.elapsed().as_secs_f64();
+            let Ok(event) = self.events.recv_timeout(Duration::from_millis(100)) else { continue };
+            self.take_in(event, happened);
+            while let Ok(event) = self.events.try_recv() {
+                self.take_in(event, happened);
             }
-            while let Ok(progress) = self.events.try_recv() {
-                self.advance(progress, &mut keys, done);
-            }
-            if !self.waiting.is_empty() {
-                let busy = Instant::now();
-                let answers = self.policy.poll();
-                self.spent.policy += busy.elapsed().as_secs_f64();
-                let mut ready: Vec<_> =
-                    answers.into_iter().filter_map(|(id, answer)| self.collect(id, answer, &mut keys)).collect();
-                // A few handfuls for every thread: enough to spread, few enough to be worth a wake-up.
-                let handful = (ready.len() / (self.threads * 8)).max(1);
-                while !ready.is_empty() {
-                    let some = ready.drain(..handful.min(ready.len())).collect();
-                    self.to_workers.send(Work::Answers(some)).expect("workers live as long as the driver");
-                }
-            }
+            self.hand_out();
         }
     }
 
-    fn advance(&mut self, all: Vec<Progress>, keys: &mut HashMap<RequestId, RequestId>, done: &mut dyn FnMut(Finished)) {
-        for progress in all {
-            self.advance_one(progress, keys, done);
+    fn take_in(&mut self, event: Event, happened: &mut dyn FnMut(Happened)) {
+        let now = Instant::now();
+        match event {
+            Event::Worked(all) => all.into_iter().for_each(|worked| self.advance(worked, now, happened)),
+            Event::Answers(answers) if answers.is_empty() => self.give_up(now),
+            Event::Answers(answers) => answers.into_iter().for_each(|(id, answer)| self.collect(id, answer, now)),
         }
     }
 
-    fn advance_one(&mut self, progress: Progress, keys: &mut HashMap<RequestId, RequestId>, done: &mut dyn FnMut(Finished)) {
+    fn advance(&mut self, worked: Worked, now: Instant, happened: &mut dyn FnMut(Happened)) {
+        let Worked { cell, progress, busy, prover } = worked;
+        self.clocks[cell].prover_returns(now, busy, prover);
         match progress {
             Progress::Finished(finished) => {
                 self.in_flight -= 1;
-                done(*finished);
+                self.left[cell] -= 1;
+                happened(Happened::Finished(cell, finished));
+                if self.left[cell] == 0 {
+                    happened(Happened::Ended(cell, self.clocks[cell].read(now)));
+                }
             }
             Progress::Asks(proof, asked) => {
-                let first = self.next_request;
                 let missing = asked.len();
-                for Asked { state, samples, stream } in asked {
-                    let id = self.next_request;
-                    self.next_request += 1;
-                    keys.insert(id, first);
-                    self.policy.submit(Request { id, state, samples, stream });
+                let first = QUESTIONS.fetch_add(missing as u64, Ordering::Relaxed);
+                for (id, Asked { state, samples, stream }) in (first..).zip(asked) {
+                    self.keys.insert(id, first);
+                    self.asked.push(Request { id, state, samples, stream });
                 }
+                self.clocks[cell].policy_takes(now);
                 let answers = (0..missing).map(|_| None).collect();
-                self.waiting.insert(first, Questions { proof, answers, missing });
+                self.waiting.insert(first, Questions { cell, proof, answers, missing });
             }
         }
     }
 
-    /// Files an answer; gives the search back once all its questions are answered.
-    fn collect(
-        &mut self,
-        id: RequestId,
-        answer: Answered,
-        keys: &mut HashMap<RequestId, RequestId>,
-    ) -> Option<(Box<Proof>, Vec<Answered>)> {
-        let first = keys.remove(&id)?;
+    /// Files an answer; the search goes on once all its questions are answered.
+    fn collect(&mut self, id: RequestId, answer: Answered, now: Instant) {
+        let Some(first) = self.keys.remove(&id) else { return };
         let questions = self.waiting.get_mut(&first).expect("kept until all its questions are answered");
         questions.answers[(id - first) as usize] = Some(answer);
         questions.missing -= 1;
         if questions.missing > 0 {
-            return None;
+            return;
         }
-        let questions = self.waiting.remove(&first).expect("just seen");
-        Some((questions.proof, questions.answers.into_iter().flatten().collect()))
+        let Questions { cell, proof, answers, .. } = self.waiting.remove(&first).expect("just seen");
+        self.clocks[cell].policy_returns(now);
+        self.clocks[cell].prover_takes(now);
+        self.answered.push(Ready { cell, proof, answers: answers.into_iter().flatten().collect() });
+    }
+
+    /// The policy has nothing to say to what it was asked: a fault of every open question.
+    fn give_up(&mut self, now: Instant) {
+        let open: Vec<RequestId> = self.keys.keys().copied().collect();
+        for id in open {
+            self.collect(id, Err(Fault("the policy stopped without an answer".into())), now);
+        }
+    }
+
+    fn hand_out(&mut self) {
+        if !self.asked.is_empty() && self.to_policy.send(std::mem::take(&mut self.asked)).is_err() {
+            self.give_up(Instant::now());
+        }
+        // Spread over the threads, but not so thinly that waking them costs more than the work.
+        let handful = self.answered.len().div_ceil(self.threads).clamp(1, 8);
+        while !self.answered.is_empty() {
+            let some = self.answered.drain(..handful.min(self.answered.len())).collect();
+            self.to_workers.send(Work::Answers(some)).expect("workers live as long as the driver");
+        }
     }
 }

@@ -65,14 +65,15 @@ struct Counts {
 }
 
 impl Proof {
-    /// Opens a theorem and asks its first question.
-    pub(crate) fn open(environment: &Arc<dyn Environment>, job: Job, plan: &Plan) -> Progress {
+    /// Opens a theorem and asks its first question; says how long the prover took.
+    pub(crate) fn open(environment: &Arc<dyn Environment>, job: Job, plan: &Plan) -> (Progress, Duration) {
         let started = Instant::now();
         let theorem = job.theorem;
         let opened = guarded(|| environment.open(&theorem));
+        let prover = started.elapsed();
         let session = match opened {
             Ok(session) => session,
-            Err(fault) => return failed(theorem, job.demonstrated, fault, started),
+            Err(fault) => return (failed(theorem, job.demonstrated, fault, started, prover), prover),
         };
         let root = NodeState { state: StateId(0), text: session.root().to_string(), made_by: 0, asked: 0 };
         let tree =
@@ -89,28 +90,37 @@ impl Proof {
             choices: 0,
             started,
             deadline: limit.map(|limit| started + limit),
-            counts: Counts::default(),
+            counts: Counts { prover, ..Counts::default() },
             tree,
         };
-        Box::new(proof).ask()
+        (Box::new(proof).ask(), prover)
     }
 
-    /// Puts the policy's answers to the prover, tells the strategy, and asks the next question.
+    /// Puts the policy's answers to the prover, tells the strategy, and asks the next question; says how long the prover took.
     pub(crate) fn answer(
         mut self: Box<Self>,
         environment: &dyn Environment,
         answers: Vec<Result<Vec<Sample>, Fault>>,
-    ) -> Progress {
+    ) -> (Progress, Duration) {
+        let before = self.counts.prover;
+        let outcome = self.try_all(environment, answers);
+        let prover = self.counts.prover - before;
+        let progress = match outcome {
+            Ok(()) => self.ask(),
+            Err(fault) => self.fault(fault),
+        };
+        (progress, prover)
+    }
+
+    fn try_all(&mut self, environment: &dyn Environment, answers: Vec<Result<Vec<Sample>, Fault>>) -> Result<(), Fault> {
         let wanted = std::mem::take(&mut self.wanted);
         for (expand, answer) in wanted.into_iter().zip(answers) {
-            let round = answer.and_then(|samples| guarded(|| self.expand(environment, expand, samples)));
-            match round {
-                Ok(false) => {}
-                Ok(true) => break,
-                Err(fault) => return self.fault(fault),
+            let samples = answer?;
+            if guarded(|| self.expand(environment, expand, samples))? {
+                break;
             }
         }
-        self.ask()
+        Ok(())
     }
 
     /// Tries the samples at one node. True once the search is over.
@@ -155,20 +165,22 @@ impl Proof {
     fn try_tactic(&mut self, environment: &dyn Environment, node: NodeId, tactic: &str) -> Result<Tried, Fault> {
         let asked = Instant::now();
         let verdict = self.session.apply(self.nodes[node.0 as usize].state, tactic);
-        let tried = match verdict? {
+        self.counts.prover += asked.elapsed();
+        Ok(match verdict? {
             Verdict::Open { state, text } => (Answer::Open, Some((state, text)), String::new()),
             Verdict::Rejected { reason } => (Answer::Rejected, None, reason),
             Verdict::Proved => {
                 let mut proof = self.search.path(node);
                 proof.push(tactic.to_string());
-                match environment.check(&self.theorem, &proof)? {
+                let asked = Instant::now();
+                let checked = environment.check(&self.theorem, &proof);
+                self.counts.prover += asked.elapsed();
+                match checked? {
                     Checked::Proved { .. } => (Answer::Proved, None, String::new()),
                     Checked::Refused { reason } => (Answer::Rejected, None, format!("refused by the final check: {reason}")),
                 }
             }
-        };
-        self.counts.prover += asked.elapsed();
-        Ok(tried)
+        })
     }
 
     fn ask(mut self: Box<Self>) -> Progress {
@@ -240,7 +252,7 @@ impl Proof {
     }
 
     fn fault(self: Box<Self>, fault: Fault) -> Progress {
-        failed(self.theorem, self.demonstrated, fault, self.started)
+        failed(self.theorem, self.demonstrated, fault, self.started, self.counts.prover)
     }
 }
 
@@ -275,8 +287,9 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     })
 }
 
-fn failed(theorem: Theorem, demonstrated: Option<usize>, fault: Fault, started: Instant) -> Progress {
-    let time = TimeRecord { theorem: theorem.name.clone(), seconds: started.elapsed().as_secs_f64(), prover_seconds: 0.0 };
+fn failed(theorem: Theorem, demonstrated: Option<usize>, fault: Fault, started: Instant, prover: Duration) -> Progress {
+    let (seconds, prover_seconds) = (started.elapsed().as_secs_f64(), prover.as_secs_f64());
+    let time = TimeRecord { theorem: theorem.name.clone(), seconds, prover_seconds };
     let record = Record {
         theorem: theorem.name,
         outcome: Outcome::Error,

@@ -6,6 +6,7 @@
 //!
 //! Deliberately does not know which prover is searched or which device computes: both are handed in.
 
+mod cells;
 mod config;
 mod error;
 mod offtrace;
@@ -14,6 +15,7 @@ mod presets;
 mod run;
 mod stamp;
 mod steps;
+mod time;
 
 pub use config::{Cells, Data, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice};
 pub use error::{Error, Result};

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use catamount_evaluate::log::Outcome;
+use catamount_evaluate::run::CellRun;
 use catamount_model::{Backend, Model, Tokenizer};
 use catamount_report::Report;
 use catamount_search::Environment;
 use serde_json::json;
 
+use crate::cells::Sampler;
 use crate::config::Experiment;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step, StepKind};
-use crate::{stamp, steps};
+use crate::{cells, stamp, steps, time};
 
 /// Loads a model by name.
 pub type Load<'a, B> = dyn Fn(&str, bool) -> std::result::Result<(Model<B>, Tokenizer), String> + 'a;
@@ -51,12 +54,23 @@ pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>)
         (host.say)(&format!("{done} of {} steps are up to date", plan.steps.len()));
     }
     write_plan(experiment, plan, host)?;
-    let mut report = None;
-    for (index, step) in outstanding.iter().enumerate() {
+    let (mut report, mut sampler) = (None, Sampler::default());
+    let mut rest = outstanding.as_slice();
+    while let Some(step) = rest.first() {
         if host.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        (host.say)(&format!("[{}/{}] {}", done + index + 1, plan.steps.len(), step.name));
+        let number = plan.steps.len() - rest.len() + 1;
+        let cells = cells::together(experiment, rest);
+        if cells > 0 {
+            let (group, after) = rest.split_at(cells);
+            search(experiment, plan, host, &mut sampler, group, number)?;
+            rest = after;
+            continue;
+        }
+        // What comes now may want the device's memory for itself.
+        sampler = Sampler::default();
+        (host.say)(&format!("[{number}/{}] {}", plan.steps.len(), step.name));
         stamp::begin(host.folder, step, &steps::files(step))?;
         let started = Instant::now();
         let fail = Error::step(&step.name);
@@ -65,17 +79,45 @@ pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>)
             StepKind::WarmUp => steps::warm_up(experiment, host, &step.name)?,
             StepKind::Branch { choice, budget } => steps::branch(experiment, host, &step.name, choice, *budget)?,
             StepKind::OffTrace { strategy, budget } => steps::off_trace(experiment, host, &step.name, strategy, *budget)?,
-            StepKind::Cell { branch, objective, strategy, budget } => {
-                steps::cell(experiment, host, &step.name, &steps::CellStep { branch, objective, strategy, budget: *budget })?;
-            }
             StepKind::Report => {
+                time::write(plan, host.folder)?;
                 report = Some(catamount_report::report(host.folder).map_err(|error| fail(error.to_string()))?);
             }
+            StepKind::Cell { .. } => {}
         }
         // A step that was cut short has said so itself; one that came to its end is done, whatever was pressed meanwhile.
         stamp::finish(host.folder, step, started.elapsed().as_secs_f64())?;
+        rest = &rest[1..];
     }
     Ok(report)
+}
+
+/// Searches cells that share a model, the first of which is step `number` of the plan.
+fn search<B: Backend>(
+    experiment: &Experiment,
+    plan: &Plan,
+    host: &Host<'_, B>,
+    sampler: &mut Sampler<B>,
+    group: &[Step],
+    number: usize,
+) -> Result<()> {
+    for step in group {
+        stamp::begin(host.folder, step, &steps::files(step))?;
+    }
+    let mut ended = |step: &Step, run: &CellRun| {
+        let number = number + group.iter().position(|other| other.name == step.name).unwrap_or(0);
+        (host.say)(&format!("[{number}/{}] {}", plan.steps.len(), step.name));
+        let (theorems, proved, errors) = (run.records.len(), run.count(Outcome::Proved), run.count(Outcome::Error));
+        let share = 100.0 * proved as f64 / theorems.max(1) as f64;
+        (host.say)(&format!("  {proved} of {theorems} proved ({share:.1} %), {errors} errors; {}", run.spent));
+        if errors > 0 {
+            // Not done: the same command tries them again.
+            (host.say)("  run the same command again to retry the errors");
+            return Ok(());
+        }
+        stamp::finish(host.folder, step, run.spent.total)
+    };
+    cells::cells(experiment, host, sampler, group, &mut ended)
 }
 
 /// What the report says about how the study was made.

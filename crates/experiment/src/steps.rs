@@ -1,22 +1,17 @@
 //! What each kind of step does, and which files it leaves.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use catamount_evaluate::cell::sibling;
-use catamount_evaluate::driver::Plan as SearchPlan;
-use catamount_evaluate::log::{Manifest, Outcome, TimeRecord, TreeRecord};
-use catamount_evaluate::pool::Theorems;
-use catamount_evaluate::run::{Watched, run_cell};
-use catamount_model::{Backend, Config, Generator, GeneratorConfig, Model, Sampling, Tokenizer, load, load_adapter};
+use catamount_evaluate::log::TreeRecord;
+use catamount_model::{Backend, Config, Model, Tokenizer, load, load_adapter};
 use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_search::Stream;
 use catamount_traces::{Trace, read_any};
 use catamount_train::{Dataset, Outcome as Trained, Recipe, Run, Weigh, export, prepare, train};
-use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::cells::{Cell, Sampler, theorems};
 use crate::config::{Experiment, ModelChoice, ObjectiveChoice, PriorChoice};
 use crate::error::{Error, Result};
 use crate::offtrace::{OffTrace, measure};
@@ -30,7 +25,7 @@ const MEASURED: usize = 200;
 /// The files of a step, relative to the study's folder: what is moved aside when the step's key changes.
 pub(crate) fn files(step: &Step) -> Vec<PathBuf> {
     let log = |log: PathBuf| {
-        let siblings = ["manifest.json", "times.jsonl", "trees.jsonl"].map(|suffix| sibling(&log, suffix));
+        let siblings = ["manifest.json", "times.jsonl", "trees.jsonl", "spent.json"].map(|suffix| sibling(&log, suffix));
         siblings.into_iter().chain([log]).collect()
     };
     match &step.kind {
@@ -54,11 +49,11 @@ pub(crate) fn files(step: &Step) -> Vec<PathBuf> {
 }
 
 /// `branch bfs-n16` trains and exports as `bfs-n16`; the warm-up as `warm-up`.
-fn branch_name(step: &str) -> String {
+pub(crate) fn branch_name(step: &str) -> String {
     file_name(step.strip_prefix("branch ").unwrap_or(step))
 }
 
-fn cell_log(step: &str) -> PathBuf {
+pub(crate) fn cell_log(step: &str) -> PathBuf {
     PathBuf::from("cells").join(format!("{}.jsonl", file_name(step.strip_prefix("cell ").unwrap_or(step))))
 }
 
@@ -66,7 +61,7 @@ fn off_trace_log(step: &str) -> PathBuf {
     PathBuf::from("off-trace").join(format!("{}.jsonl", file_name(step.strip_prefix("off-trace ").unwrap_or(step))))
 }
 
-fn traces<B: Backend>(host: &Host<'_, B>, part: &str) -> Result<Vec<Trace>> {
+pub(crate) fn traces<B: Backend>(host: &Host<'_, B>, part: &str) -> Result<Vec<Trace>> {
     let path = host.folder.join("data").join(format!("{part}.jsonl"));
     read_any(&path).map(|loaded| loaded.traces).map_err(|error| Error::Config(error.to_string()))
 }
@@ -174,7 +169,7 @@ fn train_and_export<B: Backend>(
 }
 
 /// A model of this study: a whole one, or the pretrained base under its adapter.
-fn load_model<B: Backend>(
+pub(crate) fn load_model<B: Backend>(
     experiment: &Experiment,
     host: &Host<'_, B>,
     step: &str,
@@ -194,31 +189,6 @@ fn load_model<B: Backend>(
     }
 }
 
-/// One (objective, strategy, budget).
-pub(crate) struct CellStep<'a> {
-    pub branch: &'a str,
-    pub objective: &'a str,
-    pub strategy: &'a str,
-    pub budget: u64,
-}
-
-pub(crate) fn cell<B: Backend>(experiment: &Experiment, host: &Host<'_, B>, step: &str, cell: &CellStep<'_>) -> Result<()> {
-    let evaluation = &experiment.evaluation;
-    let mut theorems = theorems(experiment, host, "test", evaluation.limit)?;
-    for job in theorems.jobs.iter_mut().take(evaluation.trees) {
-        job.tree = true;
-    }
-    if let Some(cap) = evaluation.theorem_time_limit {
-        let spent = earlier_seconds(experiment, host, cell)?;
-        for job in &mut theorems.jobs {
-            let left = cap - spent.get(&job.theorem.name).copied().unwrap_or(0.0);
-            job.time_left = Some(Duration::from_secs_f64(left.max(0.0)));
-        }
-    }
-    let log = host.folder.join(cell_log(step));
-    search(experiment, host, step, &branch_name(cell.branch), cell, &log, &theorems)
-}
-
 /// Measures what the warm-up model's misses cost on validation theorems.
 pub(crate) fn off_trace<B: Backend>(
     experiment: &Experiment,
@@ -230,8 +200,8 @@ pub(crate) fn off_trace<B: Backend>(
     let mut theorems = theorems(experiment, host, "valid", Some(MEASURED))?;
     theorems.jobs.iter_mut().for_each(|job| job.tree = true);
     let log = host.folder.join(off_trace_log(step));
-    let cell = CellStep { branch: "warm-up", objective: "warm-up", strategy, budget };
-    search(experiment, host, step, "warm-up", &cell, &log, &theorems)?;
+    let cell = Cell { step, objective: "warm-up", strategy, budget, log: log.clone(), theorems };
+    Sampler::default().search(experiment, host, "warm-up", &[cell], &mut |_, _| Ok(()))?;
     let path = sibling(&log, "trees.jsonl");
     let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
     let trees: Vec<TreeRecord> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -259,107 +229,4 @@ fn collect_off_trace<B: Backend>(host: &Host<'_, B>) -> Result<()> {
     found.sort_by(|a, b| a.strategy.cmp(&b.strategy));
     let path = host.folder.join("offtrace.json");
     std::fs::write(&path, serde_json::to_vec_pretty(&found).expect("plain data")).map_err(Error::io(&path))
-}
-
-fn theorems<B: Backend>(experiment: &Experiment, host: &Host<'_, B>, part: &str, limit: Option<usize>) -> Result<Theorems> {
-    let steps = experiment.evaluation.steps;
-    Theorems::select(traces(host, part)?, &format!("data/{part}.jsonl"), Some(steps), limit)
-        .ok_or_else(|| Error::Config(format!("no theorem of {part}.jsonl has {steps} steps")))
-}
-
-/// Seconds that the strategies before this one spent on each theorem, under the same objective and budget.
-fn earlier_seconds<B: Backend>(experiment: &Experiment, host: &Host<'_, B>, cell: &CellStep<'_>) -> Result<HashMap<String, f64>> {
-    let mut spent: HashMap<String, f64> = HashMap::new();
-    for strategy in experiment.evaluation.strategies.iter().take_while(|strategy| *strategy != cell.strategy) {
-        let log = host.folder.join(cell_log(&format!("cell {} {strategy} n{}", cell.objective, cell.budget)));
-        let path = sibling(&log, "times.jsonl");
-        // An objective that is not evaluated under this strategy has spent nothing there.
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        for time in text.lines().filter_map(|line| serde_json::from_str::<TimeRecord>(line).ok()) {
-            *spent.entry(time.theorem).or_default() += time.seconds;
-        }
-    }
-    Ok(spent)
-}
-
-fn search<B: Backend>(
-    experiment: &Experiment,
-    host: &Host<'_, B>,
-    step: &str,
-    model: &str,
-    cell: &CellStep<'_>,
-    log: &Path,
-    theorems: &Theorems,
-) -> Result<()> {
-    let evaluation = &experiment.evaluation;
-    let fail = |error: String| Error::step(step)(error);
-    let (network, tokenizer) = load_model(experiment, host, step, model, false)?;
-    let room = network.config.positions.saturating_sub(evaluation.max_tokens);
-    let config = GeneratorConfig {
-        sampling: Sampling { temperature: evaluation.temperature, top_p: 1.0 },
-        max_tokens: evaluation.max_tokens,
-        max_prompt: room,
-        batch: evaluation.batch,
-        cache: (evaluation.concurrency * 96).max(evaluation.batch * evaluation.max_tokens + 8 * room),
-    };
-    let mut policy = Generator::new(network, tokenizer, config, model).map_err(|error| fail(error.to_string()))?;
-    let time_limit = evaluation.time_limit.map(Duration::try_from_secs_f64).transpose();
-    let plan = SearchPlan {
-        strategy: cell.strategy.to_string(),
-        settings: evaluation.search.clone(),
-        budget: cell.budget,
-        seed: experiment.seed,
-        time_limit: time_limit.map_err(|error| fail(format!("time_limit: {error}")))?,
-        concurrency: evaluation.concurrency,
-        threads: host.threads,
-    };
-    let manifest = Manifest {
-        format: 1,
-        objective: cell.objective.to_string(),
-        strategy: plan.strategy.clone(),
-        settings: serde_json::to_value(&plan.settings).expect("plain data"),
-        budget: plan.budget,
-        seed: plan.seed,
-        policy: catamount_search::Policy::describe(&policy),
-        environment: host.environment.describe(),
-        pool: theorems.pool.clone(),
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        commit: host.commit.clone(),
-        command: host.command.clone(),
-    };
-    let template = "  {bar:30} {pos}/{len} theorems  {per_sec}  {elapsed} + {eta} left  {msg}";
-    let style = ProgressStyle::with_template(template).expect("a valid template");
-    let bar = ProgressBar::new(theorems.jobs.len() as u64).with_style(style);
-    let mut proved = 0;
-    let mut watch = |watched: Watched<'_>| {
-        match watched {
-            Watched::Before { done, proved: before } => {
-                bar.set_position(done as u64);
-                bar.reset_eta();
-                proved = before;
-            }
-            Watched::Finished(finished) => {
-                bar.inc(1);
-                proved += usize::from(finished.record.outcome == Outcome::Proved);
-            }
-        }
-        bar.set_message(format!("{proved} proved"));
-    };
-    let run = run_cell(log, &manifest, &host.environment, &mut policy, theorems, &plan, host.stop, &mut watch);
-    bar.finish_and_clear();
-    let run = run.map_err(|error| fail(error.to_string()))?;
-    if !run.complete {
-        return Err(Error::Interrupted);
-    }
-    let count = |outcome| run.count(outcome);
-    (host.say)(&format!(
-        "  {} of {} proved ({:.1} %), {} errors, {:.0} s (sampling {:.0} %)",
-        count(Outcome::Proved),
-        theorems.jobs.len(),
-        100.0 * count(Outcome::Proved) as f64 / theorems.jobs.len() as f64,
-        count(Outcome::Error),
-        run.spent.total,
-        100.0 * run.spent.policy / run.spent.total.max(1e-9),
-    ));
-    Ok(())
 }

@@ -1,16 +1,28 @@
 //! Sampling tactics: many questions in flight share every decoding step, and leave it as they finish.
 //!
 //! A question's state is computed once for its samples. Sample `i` draws its `t`-th token with the `t`-th number of its own
-//! stream, and a row's logits do not depend on the other rows, so the answer is a function of the question alone.
+//! stream, and a row's logits do not depend on the other rows, so the answer is a function of the question alone. Where a backend
+//! promises that for one batch shape only, every step has the same shape.
+//!
+//! The device is kept busy: while it computes a step, this thread hands out what the step before finished, takes in new questions and
+//! queues their prompts behind the step; texts are read and written on other threads.
+
+mod prompts;
+mod texts;
+mod work;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use catamount_search::{Fault, Policy, Request, RequestId, Sample, Stream};
 
+use self::prompts::Prompts;
+use self::texts::{Answer, Drawn, Prompt, Ready, Texts};
+pub use self::work::Work;
 use crate::forward::Attend;
 use crate::prefix::{Prefix, Prefixes};
-use crate::{Activations, Adapter, Backend, Batch, Cache, Error, Keep, Kind, Model, Result, Sampling, Tokenizer};
+use crate::{Activations, Adapter, Backend, Cache, Error, Keep, Kind, Model, Result, Sampling, Tokenizer};
 
 /// How to sample, and how much memory to spend on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +56,7 @@ struct Job {
     place: Option<Prefix>,
     /// Samples that have been started, and those that are done.
     started: usize,
-    samples: Vec<Option<Sample>>,
+    samples: Vec<Option<Drawn>>,
     open: usize,
 }
 
@@ -62,30 +74,47 @@ struct Row {
     log_p: f64,
 }
 
+/// What a decoding step reads from the host; kept to be filled again.
+#[derive(Default)]
+struct Inputs {
+    tokens: Vec<u32>,
+    positions: Vec<u32>,
+    slots: Vec<u32>,
+    spans: Vec<u32>,
+    uniforms: Vec<f32>,
+    log_p: Vec<f32>,
+}
+
 /// Generators made so far in this process.
 static GENERATORS: AtomicU64 = AtomicU64::new(1);
 
 /// A policy that samples from a model.
 pub struct Generator<B: Backend> {
     model: Model<B>,
-    tokenizer: Tokenizer,
+    texts: Texts,
     config: GeneratorConfig,
     name: String,
     cache: Cache<B>,
     prefixes: Prefixes,
-    prefill: Activations<B>,
+    prompts: Prompts<B>,
     decode: Activations<B>,
     logits: B::Tensor,
-    prefill_slots: B::Index,
-    decode_slots: B::Index,
+    slots: B::Index,
     spans: B::Index,
+    inputs: Inputs,
+    /// Rows of every decoding step, where the backend asks for padding.
+    fixed: Option<usize>,
     /// Slots of finished jobs are reused.
     jobs: Vec<Option<Job>>,
+    vacant: Vec<usize>,
     waiting: VecDeque<usize>,
     rows: Vec<Row>,
-    answers: Vec<(RequestId, std::result::Result<Vec<Sample>, Fault>)>,
+    /// Samples that the last step finished.
+    finished: Vec<Row>,
+    answers: Vec<Answer>,
     /// Tells this generator's recordings from those of others on the same device.
     recording: u64,
+    work: Work,
 }
 
 impl<B: Backend> Generator<B> {
@@ -110,23 +139,31 @@ impl<B: Backend> Generator<B> {
         }
         tokenizer.check(model.config.vocab)?;
         let b = model.backend.clone();
+        let rows = b.decode_rows(config.batch);
+        // A backend that pads computes another number of rows by another algorithm, with other rounding.
+        let fixed = (b.decode_rows(1) > 1).then_some(rows);
+        let recording = GENERATORS.fetch_add(1, Ordering::Relaxed) << 32;
         Ok(Generator {
             cache: Cache::new(&model, config.cache)?,
             prefixes: Prefixes::new(config.cache),
-            prefill: Activations::new(&model, config.max_prompt, Keep::Nothing)?,
-            decode: Activations::new(&model, b.decode_rows(config.batch), Keep::Nothing)?,
-            logits: b.zeros(b.decode_rows(config.batch) * model.config.vocab, Kind::Exact)?,
-            prefill_slots: b.indices(config.max_prompt)?,
-            decode_slots: b.indices(b.decode_rows(config.batch))?,
-            spans: b.indices(4 * b.decode_rows(config.batch))?,
+            prompts: Prompts::new(&model, config.max_prompt, fixed.is_some(), recording)?,
+            decode: Activations::new(&model, rows, Keep::Nothing)?,
+            logits: b.zeros(rows * model.config.vocab, Kind::Exact)?,
+            slots: b.indices(rows)?,
+            spans: b.indices(4 * rows)?,
+            inputs: Inputs::default(),
+            fixed,
             jobs: Vec::new(),
+            vacant: Vec::new(),
             waiting: VecDeque::new(),
             rows: Vec::new(),
+            finished: Vec::new(),
             answers: Vec::new(),
-            recording: GENERATORS.fetch_add(1, Ordering::Relaxed) << 32,
+            recording,
+            work: Work::default(),
             name: name.to_string(),
+            texts: Texts::new(tokenizer, config.max_prompt),
             model,
-            tokenizer,
             config,
         })
     }
@@ -138,63 +175,65 @@ impl<B: Backend> Generator<B> {
 
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
+        self.texts.tokenizer()
+    }
+
+    /// What it has done so far.
+    pub fn work(&self) -> Work {
+        self.work
     }
 
     /// Gives the model and tokenizer back.
     pub fn into_parts(self) -> (Model<B>, Tokenizer) {
-        (self.model, self.tokenizer)
+        (self.model, self.texts.into_tokenizer())
     }
 
     /// Switches the adapter without touching the base, and returns the old one. Refused while questions are being answered: their
     /// samples would be drawn from two models.
     pub fn swap_adapter(&mut self, adapter: Option<Adapter<B>>, name: &str) -> Result<Option<Adapter<B>>> {
-        if self.jobs.iter().any(Option::is_some) {
+        if !self.texts.is_idle() || self.jobs.iter().any(Option::is_some) {
             return Err(Error::Input("questions are still being answered; poll until none is waiting".into()));
         }
         let old = self.model.swap_adapter(adapter);
         self.name = name.to_string();
         self.prefixes = Prefixes::new(self.config.cache);
         let rows = self.decode.capacity();
-        self.prefill = Activations::new(&self.model, self.config.max_prompt, Keep::Nothing)?;
+        self.prompts = Prompts::new(&self.model, self.config.max_prompt, self.fixed.is_some(), self.recording)?;
         self.decode = Activations::new(&self.model, rows, Keep::Nothing)?;
         Ok(old)
     }
 
-    fn enqueue(&mut self, request: &Request) -> Result<()> {
-        let mut prefix = self.tokenizer.prompt(&request.state)?;
-        // A state that does not fit loses its end, where the later goals are; the separator stays. A search must be able to go on
-        // from any state, and the prover judges whatever comes of it.
-        let most = self.config.max_prompt;
-        if prefix.len() > most {
-            let separator = prefix.split_off(prefix.len() - self.tokenizer.separator().len());
-            prefix.truncate(most.saturating_sub(separator.len()));
-            prefix.extend(separator);
-        }
-        let last = prefix.pop().ok_or_else(|| Error::Tokenizer("an empty prompt".into()))?;
+    /// Takes in a question whose tokens are ready.
+    fn enqueue(&mut self, prompt: Prompt) {
+        let Prompt { id, stream, samples, tokens: mut prefix } = prompt;
+        let Some(last) = prefix.pop() else { return };
         let job = Job {
-            id: request.id,
-            stream: request.stream,
+            id,
+            stream,
             prefix,
             last,
             place: None,
             started: 0,
-            samples: vec![None; request.samples],
-            open: request.samples,
+            samples: (0..samples).map(|_| None).collect(),
+            open: samples,
         };
-        let slot = self.jobs.iter().position(Option::is_none).unwrap_or(self.jobs.len());
+        let slot = self.vacant.pop().unwrap_or(self.jobs.len());
         if slot == self.jobs.len() {
             self.jobs.push(None);
         }
         self.jobs[slot] = Some(job);
         self.waiting.push_back(slot);
-        Ok(())
     }
 
-    /// Starts samples while there is room, in the order the questions came. New prompts are computed together.
+    fn take_in(&mut self, ready: Ready) {
+        match ready {
+            Ready::Prompt(prompt) => self.enqueue(prompt),
+            Ready::Answer(answer) => self.answers.push(answer),
+        }
+    }
+
+    /// Starts samples while there is room, in the order the questions came, and queues new prompts. They join the next step.
     fn admit(&mut self) -> Result<()> {
-        let mut batch = Batch::new();
-        let mut slots: Vec<u32> = Vec::new();
         while self.rows.len() < self.config.batch
             && let Some(&slot) = self.waiting.front()
         {
@@ -205,15 +244,11 @@ impl<B: Backend> Generator<B> {
             let place = match job.place {
                 Some(place) => place,
                 None => {
-                    if batch.len() + job.prefix.len() > self.config.max_prompt {
-                        break;
-                    }
                     let Some(place) = self.prefixes.insert(&job.prefix) else { break };
-                    if place.len > 0 {
-                        batch.push(&job.prefix, &[]);
-                        slots.extend(place.first..place.first + place.len);
-                    }
                     job.place = Some(place);
+                    self.prompts.push(&self.model, &mut self.cache, &job.prefix, place)?;
+                    self.work.prompts += 1;
+                    self.work.prompt_tokens += job.prefix.len() as u64;
                     place
                 }
             };
@@ -227,83 +262,114 @@ impl<B: Backend> Generator<B> {
             let tokens = Vec::with_capacity(16);
             self.rows.push(Row { job: slot, sample, stream, prefix: place, own, token, fed: 0, tokens, log_p: 0.0 });
         }
-        if !batch.is_empty() {
-            self.prefill.set_batch(&self.model, &batch)?;
-            self.model.backend.upload_indices(&slots, &mut self.prefill_slots)?;
-            let mut attend = Attend::Prefill { cache: &mut self.cache, slots: &self.prefill_slots };
-            self.model.run(&mut self.prefill, &mut attend)?;
-        }
-        Ok(())
+        self.prompts.finish(&self.model, &mut self.cache)
     }
 
-    /// Decodes one token of every sample in flight.
-    fn step(&mut self) -> Result<()> {
-        let (b, c) = (self.model.backend.clone(), &self.model.config);
+    /// Queues a step over every sample in flight; returns how many there are and when it was queued.
+    fn launch(&mut self) -> Result<Option<(usize, Instant)>> {
         let n = self.rows.len();
-        let padded = b.decode_rows(n);
-        let (mut tokens, mut positions) = (vec![0; padded], vec![0; padded]);
-        let (mut slots, mut spans) = (vec![u32::MAX; padded], vec![0; 4 * padded]);
-        let mut uniforms = vec![0.0; n];
-        for (i, row) in self.rows.iter_mut().enumerate() {
-            tokens[i] = row.token;
-            positions[i] = row.prefix.len + row.fed as u32;
-            slots[i] = row.own + row.fed as u32;
+        if n == 0 {
+            return Ok(None);
+        }
+        let (b, c) = (self.model.backend.clone(), &self.model.config);
+        let padded = self.fixed.unwrap_or(n);
+        let Inputs { tokens, positions, slots, spans, uniforms, log_p } = &mut self.inputs;
+        for list in [&mut *tokens, positions, slots, spans] {
+            list.clear();
+        }
+        uniforms.clear();
+        for row in &mut self.rows {
+            tokens.push(row.token);
+            positions.push(row.prefix.len + row.fed as u32);
+            slots.push(row.own + row.fed as u32);
             row.fed += 1;
-            spans[4 * i..4 * i + 4].copy_from_slice(&[row.prefix.first, row.prefix.len, row.own, row.fed as u32]);
-            uniforms[i] = (row.stream.uniform(row.tokens.len() as u64) as f32).min(1.0 - f32::EPSILON / 2.0);
+            spans.extend([row.prefix.first, row.prefix.len, row.own, row.fed as u32]);
+            uniforms.push((row.stream.uniform(row.tokens.len() as u64) as f32).min(1.0 - f32::EPSILON / 2.0));
+        }
+        log_p.resize(n, 0.0);
+        for (list, len, nothing) in [(&mut *tokens, 1, 0), (positions, 1, 0), (slots, 1, u32::MAX), (spans, 4, 0)] {
+            list.resize(len * padded, nothing);
         }
         let acts = &mut self.decode;
-        b.upload_indices(&tokens, &mut acts.packed.tokens)?;
-        b.upload_indices(&positions, &mut acts.packed.positions)?;
-        b.upload_indices(&slots, &mut self.decode_slots)?;
-        b.upload_indices(&spans, &mut self.spans)?;
+        b.upload_indices(tokens, &mut acts.packed.tokens)?;
+        b.upload_indices(positions, &mut acts.packed.positions)?;
+        b.upload_indices(slots, &mut self.slots)?;
+        b.upload_indices(spans, &mut self.spans)?;
         acts.packed.n = padded;
         let (model, cache, logits) = (&self.model, &mut self.cache, &mut self.logits);
-        let (slots, spans, d, v) = (&self.decode_slots, &self.spans, c.hidden, c.vocab);
-        b.replay(self.recording ^ padded as u64, &mut || {
+        let (slots, spans, d, v) = (&self.slots, &self.spans, c.hidden, c.vocab);
+        let queued = Instant::now();
+        b.replay(self.recording | padded as u64, &mut || {
             model.run(acts, &mut Attend::Decode { cache, slots, spans })?;
             b.linear(padded, v, d, &acts.h, model.head_weight(), None, logits)
         })?;
-        let mut log_p = vec![0.0; n];
-        b.sample(n, v, logits, self.config.sampling, &uniforms, &mut tokens[..n], &mut log_p)?;
-        let end = self.tokenizer.end();
+        self.work.steps += 1;
+        self.work.tokens += n as u64;
+        Ok(Some((n, queued)))
+    }
+
+    /// Waits for the tokens of the step that was queued over the first `n` samples.
+    fn draw(&mut self, n: usize) -> Result<()> {
+        let Inputs { tokens, uniforms, log_p, .. } = &mut self.inputs;
+        let (b, v) = (&*self.model.backend, self.model.config.vocab);
+        b.sample(n, v, &self.logits, self.config.sampling, uniforms, &mut tokens[..n], log_p)?;
+        let end = self.texts.tokenizer().end();
         for i in (0..n).rev() {
-            let row = &mut self.rows[i];
-            row.log_p += f64::from(log_p[i]);
-            row.token = tokens[i];
-            row.tokens.push(tokens[i]);
-            if tokens[i] == end || row.tokens.len() == self.config.max_tokens {
-                self.finish(i);
+            let (row, token) = (&mut self.rows[i], self.inputs.tokens[i]);
+            row.log_p += f64::from(self.inputs.log_p[i]);
+            row.token = token;
+            row.tokens.push(token);
+            if token == end || row.tokens.len() == self.config.max_tokens {
+                self.finished.push(self.rows.swap_remove(i));
             }
         }
         Ok(())
     }
 
-    /// Takes a finished sample out of the batch, and answers its question if it was the last.
-    fn finish(&mut self, row: usize) {
-        let row = self.rows.swap_remove(row);
-        self.prefixes.give(row.own, self.config.max_tokens);
-        let Some(job) = &mut self.jobs[row.job] else { return };
-        let sample =
-            self.tokenizer.decode(&row.tokens).map(|tactic| Sample { tactic, log_p: row.log_p, tokens: row.tokens.len() });
-        // Decoding known tokens does not fail; should it, an empty tactic is refused by every prover.
-        let unreadable = Sample { tactic: String::new(), log_p: row.log_p, tokens: row.tokens.len() };
-        job.samples[row.sample] = Some(sample.unwrap_or(unreadable));
-        job.open -= 1;
-        if job.open == 0
-            && let Some(job) = self.jobs[row.job].take()
-        {
-            self.prefixes.release(&job.prefix);
-            self.answers.push((job.id, Ok(job.samples.into_iter().flatten().collect())));
+    /// Files the samples that the last step finished, and answers the questions whose last they were.
+    fn file(&mut self) {
+        for row in self.finished.drain(..) {
+            self.prefixes.give(row.own, self.config.max_tokens);
+            let Some(job) = &mut self.jobs[row.job] else { continue };
+            job.samples[row.sample] = Some(Drawn { tokens: row.tokens, log_p: row.log_p });
+            job.open -= 1;
+            if job.open == 0
+                && let Some(job) = self.jobs[row.job].take()
+            {
+                self.vacant.push(row.job);
+                self.prefixes.release(&job.prefix);
+                self.texts.answer(job.id, job.samples.into_iter().flatten().collect());
+            }
         }
+        self.texts.start();
+    }
+
+    /// One step. What is done between `launch` and `draw` takes no time, as long as the device needs longer.
+    fn step(&mut self) -> Result<()> {
+        let launched = self.launch()?;
+        self.file();
+        while let Some(ready) = self.texts.receive() {
+            self.take_in(ready);
+        }
+        self.admit()?;
+        if let Some((n, queued)) = launched {
+            self.draw(n)?;
+            self.work.device += queued.elapsed();
+        } else if self.rows.is_empty() && !self.waiting.is_empty() {
+            return Err(Error::Input("no room in the cache for any sample".into()));
+        }
+        Ok(())
     }
 
     /// The device failed: every question in flight gets that answer.
     fn abandon(&mut self, error: &Error) {
         self.rows.clear();
+        self.finished.clear();
         self.waiting.clear();
+        self.vacant.clear();
+        self.prompts.clear();
         self.prefixes = Prefixes::new(self.config.cache);
-        for job in self.jobs.iter_mut().filter_map(Option::take) {
+        for job in self.jobs.drain(..).flatten() {
             self.answers.push((job.id, Err(Fault(error.to_string()))));
         }
     }
@@ -313,19 +379,34 @@ impl<B: Backend> Policy for Generator<B> {
     fn submit(&mut self, request: Request) {
         if request.samples == 0 {
             self.answers.push((request.id, Ok(Vec::new())));
-        } else if let Err(error) = self.enqueue(&request) {
-            self.answers.push((request.id, Err(Fault(error.to_string()))));
+        } else {
+            self.texts.ask(request);
         }
     }
 
     fn poll(&mut self) -> Vec<(RequestId, std::result::Result<Vec<Sample>, Fault>)> {
-        while self.answers.is_empty() && self.jobs.iter().any(Option::is_some) {
-            let stuck = |g: &Self| g.rows.is_empty().then(|| Error::Input("no room in the cache for any sample".into()));
-            let done = self.admit().and_then(|()| stuck(self).map_or(Ok(()), Err)).and_then(|()| self.step());
-            if let Err(error) = done {
-                self.abandon(&error);
+        let entered = Instant::now();
+        self.texts.start();
+        loop {
+            if !(self.rows.is_empty() && self.waiting.is_empty() && self.finished.is_empty()) {
+                // A step even if answers are ready: the device must not wait for whoever takes them.
+                if let Err(error) = self.step() {
+                    self.abandon(&error);
+                }
+            } else if self.answers.is_empty() {
+                match self.texts.wait() {
+                    Some(ready) => self.take_in(ready),
+                    None => break,
+                }
+            }
+            while let Some(ready) = self.texts.receive() {
+                self.take_in(ready);
+            }
+            if !self.answers.is_empty() {
+                break;
             }
         }
+        self.work.total += entered.elapsed();
         std::mem::take(&mut self.answers)
     }
 

@@ -1,6 +1,7 @@
 //! Prompts whose keys and values are in the cache, kept for when the same state is asked about again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::Runs;
 
@@ -23,18 +24,23 @@ struct Kept {
 /// The cache's rows: prompts that stay as long as there is room, and the rows of samples in flight.
 pub(crate) struct Prefixes {
     runs: Runs,
-    kept: HashMap<Vec<u32>, Kept>,
+    kept: HashMap<Arc<[u32]>, Kept>,
+    /// Prompts that nobody uses, by when they were last asked for.
+    idle: BTreeMap<u64, Arc<[u32]>>,
     clock: u64,
 }
 
 impl Prefixes {
     pub fn new(capacity: usize) -> Self {
-        Prefixes { runs: Runs::new(capacity), kept: HashMap::new(), clock: 0 }
+        Prefixes { runs: Runs::new(capacity), kept: HashMap::new(), idle: BTreeMap::new(), clock: 0 }
     }
 
     /// A prompt that is in the cache; it stays until [`Prefixes::release`].
     pub fn find(&mut self, tokens: &[u32]) -> Option<Prefix> {
         let kept = self.kept.get_mut(tokens)?;
+        if kept.users == 0 {
+            self.idle.remove(&kept.used);
+        }
         self.clock += 1;
         kept.used = self.clock;
         kept.users += 1;
@@ -46,14 +52,19 @@ impl Prefixes {
         let first = if tokens.is_empty() { 0 } else { self.take(tokens.len())? };
         let prefix = Prefix { first, len: tokens.len() as u32 };
         self.clock += 1;
-        self.kept.insert(tokens.to_vec(), Kept { prefix, users: 1, used: self.clock });
+        self.kept.insert(tokens.into(), Kept { prefix, users: 1, used: self.clock });
         Some(prefix)
     }
 
     /// Says that one user of a prompt is done.
     pub fn release(&mut self, tokens: &[u32]) {
-        if let Some(kept) = self.kept.get_mut(tokens) {
-            kept.users -= 1;
+        let Some((tokens, _)) = self.kept.get_key_value(tokens) else { return };
+        let tokens = Arc::clone(tokens);
+        let Some(kept) = self.kept.get_mut(&tokens) else { return };
+        kept.users -= 1;
+        // An empty prompt has no rows to give back.
+        if kept.users == 0 && kept.prefix.len > 0 {
+            self.idle.insert(kept.used, tokens);
         }
     }
 
@@ -63,8 +74,7 @@ impl Prefixes {
             if let Some(first) = self.runs.take(len) {
                 return Some(first);
             }
-            let idle = self.kept.iter().filter(|(_, k)| k.users == 0 && k.prefix.len > 0);
-            let tokens = idle.min_by_key(|(_, k)| k.used).map(|(tokens, _)| tokens.clone())?;
+            let (_, tokens) = self.idle.pop_first()?;
             let kept = self.kept.remove(&tokens)?;
             self.runs.give(kept.prefix.first, kept.prefix.len as usize);
         }

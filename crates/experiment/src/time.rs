@@ -1,0 +1,109 @@
+//! Where the time of a study went: `time.md`, made from the steps' stamps and from the clocks beside the cells' logs.
+
+use std::path::{Path, PathBuf};
+
+use catamount_evaluate::cell::read_spent;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::plan::{Plan, StepKind};
+use crate::stamp;
+use crate::steps::cell_log;
+
+/// What a model's generator did over all cells of this model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sampled {
+    pub steps: u64,
+    pub tokens: u64,
+    pub prompts: u64,
+    pub prompt_tokens: u64,
+    /// Seconds in which the device had a step to compute.
+    pub device: f64,
+    /// Seconds of sampling.
+    pub total: f64,
+}
+
+fn sampled_path(folder: &Path, model: &str) -> PathBuf {
+    folder.join("sampling").join(format!("{model}.json"))
+}
+
+impl Sampled {
+    fn read(folder: &Path, model: &str) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(sampled_path(folder, model)).ok()?).ok()
+    }
+
+    /// Adds this run's share to what was done before.
+    pub fn add(self, folder: &Path, model: &str) -> Result<()> {
+        let before = Sampled::read(folder, model).unwrap_or_default();
+        let sum = Sampled {
+            steps: before.steps + self.steps,
+            tokens: before.tokens + self.tokens,
+            prompts: before.prompts + self.prompts,
+            prompt_tokens: before.prompt_tokens + self.prompt_tokens,
+            device: before.device + self.device,
+            total: before.total + self.total,
+        };
+        let path = sampled_path(folder, model);
+        std::fs::create_dir_all(path.parent().expect("in a folder")).map_err(Error::io(&path))?;
+        std::fs::write(&path, serde_json::to_vec_pretty(&sum).expect("plain data")).map_err(Error::io(&path))
+    }
+}
+
+/// The tables as Markdown.
+pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
+    let mut text = String::from("# Where the time went\n\n| step | seconds |\n|---|---|\n");
+    let (mut cells, mut models, mut searching) = (String::new(), String::new(), 0.0);
+    for step in &plan.steps {
+        let StepKind::Cell { .. } = &step.kind else {
+            if let (Some(seconds), false) = (stamp::last_seconds(folder, step), step.kind == StepKind::Report) {
+                text += &format!("| {} | {seconds:.1} |\n", step.name);
+            }
+            if let StepKind::Branch { .. } | StepKind::WarmUp = &step.kind {
+                let model = crate::steps::branch_name(&step.name);
+                if let Some(s) = Sampled::read(folder, &model) {
+                    searching += s.total;
+                    models += &format!(
+                        "| {model} | {:.1} | {:.0} % | {} | {:.0} | {:.0} k | {} | {:.0} |\n",
+                        s.total,
+                        100.0 * s.device / s.total.max(1e-9),
+                        s.steps,
+                        s.tokens as f64 / s.steps.max(1) as f64,
+                        s.tokens as f64 / s.total.max(1e-9) / 1e3,
+                        s.prompts,
+                        s.prompt_tokens as f64 / s.prompts.max(1) as f64,
+                    );
+                }
+            }
+            continue;
+        };
+        if let Some(spent) = read_spent(&folder.join(cell_log(&step.name))) {
+            cells += &format!(
+                "| {} | {:.1} | {:.0} % | {:.0} % | {:.0} % | {:.1} | {:.1} | {:.0} % |\n",
+                step.name.strip_prefix("cell ").unwrap_or(&step.name),
+                spent.total,
+                spent.share(spent.policy),
+                spent.share(spent.both),
+                spent.share(spent.waiting),
+                spent.prover,
+                spent.workers,
+                spent.workers_busy(),
+            );
+        }
+    }
+    text += &format!("| sampling for all cells | {searching:.1} |\n");
+    text += "\nCells of one model are searched together, so their seconds overlap. Policy: some search waited for the policy; both: the \
+             prover's threads had work at the same time; prover alone: no search waited for the policy. Prover and search are seconds \
+             summed over threads.\n\n\
+             | cell | seconds | policy | both | prover alone | prover s | prover and search s | threads busy |\n\
+             |---|---|---|---|---|---|---|---|\n";
+    text += &cells;
+    text += "\n| model | sampling s | device busy | decoding steps | rows a step | tokens/s | prompts | tokens a prompt |\n\
+             |---|---|---|---|---|---|---|---|\n";
+    text + &models
+}
+
+/// Writes the tables into the study's folder.
+pub(crate) fn write(plan: &Plan, folder: &Path) -> Result<()> {
+    let path = folder.join("time.md");
+    std::fs::write(&path, tables(plan, folder)).map_err(Error::io(&path))
+}
