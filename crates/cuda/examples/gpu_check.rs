@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         }
     };
     let reference = cases::operations(&Cpu);
+    let adapted = cases::adapted(&Cpu);
     let trained = cases::adapter_training(Arc::new(Cpu), Keep::All);
     for (name, precision, single, whole) in [("f32", Precision::F32, 2e-5, 5e-4), ("bf16", Precision::Bf16, 1e-2, 6e-2)] {
         let start = std::time::Instant::now();
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         };
         println!("{} (ready in {:.1} s)", cuda.describe(), start.elapsed().as_secs_f64());
         report(name, &reference, &cases::operations(&*cuda), single);
+        report(name, &adapted, &cases::adapted(&*cuda), single);
         report(name, &trained, &cases::adapter_training(cuda.clone(), Keep::All), whole);
         let (kept, again) =
             (cases::adapter_training(cuda.clone(), Keep::All), cases::adapter_training(cuda.clone(), Keep::Inputs));

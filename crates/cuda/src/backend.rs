@@ -5,15 +5,17 @@ use std::sync::atomic::Ordering;
 use catamount_model::{AdamW, Backend, Error, Heads, Kind, Lora, Packed, Result, Sampling};
 use cudarc::driver::result;
 
+use crate::correction::Rotation;
 use crate::cuda::{Cuda, Precision, long_enough, row_threads};
 use crate::device::{Buffer, Explain};
 use crate::kernels::args;
+use crate::pending::Pending;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
 
 impl Cuda {
     pub(crate) fn clear_bytes(&self, pointer: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller has checked that the buffer is that long.
-        unsafe { result::memset_d8_async(pointer, 0, bytes, self.device.stream) }.explain("clearing memory")
+        unsafe { result::memset_d8_async(pointer, 0, bytes, self.device.current()) }.explain("clearing memory")
     }
 
     /// `y = a x + b y`.
@@ -169,10 +171,12 @@ impl Backend for Cuda {
         rstd: &mut CudaTensor,
         out: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
+        let part = self.take_part(&turn, delta.numbers.id, n * d)?;
         let (x, delta, weight) = (self.read(x, n * d)?, self.read(delta, n * d)?, self.read(weight, d)?);
         let (sum, rstd, out) = (self.write(sum, n * d)?, self.write_exact(rstd, n)?, self.write(out, n * d)?);
-        self.launch(c"add_rms_norm", n, row_threads(d), args![d, eps, x, delta, weight, sum, rstd, out])
+        self.launch(c"add_rms_norm", n, row_threads(d), args![d, eps, x, delta, part, weight, sum, rstd, out])?;
+        self.flush(&turn)
     }
 
     fn rms_norm_backward(
@@ -264,14 +268,22 @@ impl Backend for Cuda {
         table: &CudaTensor,
         inverse: bool,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
         let (rotated, half) = (heads.heads + heads.kv_heads, heads.dim / 2);
         let known = table.len / heads.dim.max(1);
         if known == 0 {
             return Err(Error::Input("an empty rotary table".into()));
         }
+        let qkv_id = qkv.numbers.id;
+        let later = self.rotates_later(n, heads);
+        let part = if later { self.take_part(&turn, qkv_id, n * heads.qkv())? } else { 0 };
         let (qkv, positions) = (self.write(qkv, n * heads.qkv())?, self.index(positions, n)?);
         let (table, sign) = (self.read_exact(table, 0)?, if inverse { -1.0f32 } else { 1.0 });
+        if later {
+            self.leave(&turn, Pending::Rotation(Rotation { qkv_id, qkv, part, n, heads, known, positions, table, sign }));
+            return Ok(());
+        }
+        self.flush(&turn)?;
         let list = args![rotated, half, heads.qkv(), known, qkv, positions, table, sign];
         self.launch(c"rope", n, row_threads(rotated * half), list)
     }
@@ -301,9 +313,11 @@ impl Backend for Cuda {
     }
 
     fn swiglu(&self, n: usize, f: usize, gate_up: &CudaTensor, out: &mut CudaTensor) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
+        let part = self.take_part(&turn, gate_up.numbers.id, 2 * n * f)?;
         let (gate_up, out) = (self.read(gate_up, 2 * n * f)?, self.write(out, n * f)?);
-        self.launch_box(c"swiglu", (n, per_thread(f).div_ceil(256), 1), 256, 0, args![f, gate_up, out])
+        self.launch_box(c"swiglu", (n, per_thread(f).div_ceil(256), 1), 256, 0, args![f, gate_up, part, out])?;
+        self.flush(&turn)
     }
 
     fn swiglu_backward(
@@ -378,10 +392,21 @@ impl Backend for Cuda {
     }
 
     fn cache_write(&self, n: usize, heads: Heads, qkv: &CudaTensor, slots: &CudaIndex, cache: &mut CudaTensor) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn_to_wait()?;
         let capacity = cache.len / (2 * heads.kv()).max(1);
+        let qkv_id = qkv.numbers.id;
         let (qkv, slots) = (self.read(qkv, n * heads.qkv())?, self.index(slots, n)?);
         let cache = self.write(cache, 0)?;
+        let rotation = match &turn.state().pending {
+            Some(Pending::Rotation(r)) if r.qkv_id == qkv_id && r.n == n && r.heads == heads => Some(*r),
+            _ => None,
+        };
+        if let Some(rotation) = rotation {
+            turn.state().pending = None;
+            self.rotate(&rotation, Some((capacity, slots, cache)))?;
+            return self.flush(&turn);
+        }
+        self.flush(&turn)?;
         let list = args![heads.qkv(), heads.q(), capacity, qkv, slots, cache];
         self.launch(c"cache_write", n, row_threads(2 * heads.kv()), list)
     }

@@ -86,7 +86,7 @@ fn cached(program: &Program, architecture: &str, format: Format, version: (i32, 
         "-diag-suppress=128".into(),
     ];
     let key = fingerprint(&format!("{source}\n{options:?}\n{version:?}"));
-    let path = cache_folder().map(|folder| folder.join(format!("{}-{architecture}-{key:016x}.cubin", program.name)));
+    let path = cache_folder("kernels").map(|folder| folder.join(format!("{}-{architecture}-{key:016x}.cubin", program.name)));
     if let Some(image) = path.as_ref().and_then(|p| std::fs::read(p).ok()).filter(|image| !image.is_empty()) {
         return Ok(Compiled { name: program.name, image, cached: true });
     }
@@ -132,11 +132,11 @@ fn compile(name: &str, source: &str, options: &[String], machine_code: bool) -> 
     }
 }
 
-/// Where compiled kernels are kept.
-fn cache_folder() -> Option<PathBuf> {
+/// Where what was found out about this machine is kept: compiled kernels, chosen algorithms.
+pub(crate) fn cache_folder(name: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-    Some(base.join("catamount").join("kernels"))
+    Some(base.join("catamount").join(name))
 }
 
 /// FNV-1a.

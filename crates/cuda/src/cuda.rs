@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use catamount_model::{Error, Result};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, Side};
 use crate::head::Remembered;
 use crate::kernels::{Arg, Kernels, args};
 use crate::matmul::{Matmul, Product, WORKSPACE};
@@ -76,7 +76,7 @@ impl Cuda {
             ));
         }
         let device = Device::new(ordinal as i32)?;
-        let matmul = Matmul::new()?;
+        let matmul = Matmul::new(&device)?;
         let kernels = Kernels::load(&device, precision == Precision::Bf16)?;
         let workspace = Buffer::new(&device, WORKSPACE)?;
         let counters = Buffer::zeros(&device, 4 * COUNTERS)?;
@@ -210,6 +210,23 @@ impl Cuda {
             || kernel.to_string_lossy().into_owned(),
             || self.kernels.launch(&self.device, kernel, grid, threads, shared, args),
         )
+    }
+
+    /// Finds the algorithm for a product that will overwrite its result.
+    pub(crate) fn prepare(&self, turn: &Turn<'_>, product: &Product) -> Result<()> {
+        turn.state().matmul.prepare(&self.device, self.workspace.pointer(), product)
+    }
+
+    /// Queues `work` beside what follows, until [`Cuda::join`]; not while every kernel is being timed.
+    pub(crate) fn beside(&self, turn: &Turn<'_>, side: Side, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let profiling = turn.state().profile.is_some();
+        if profiling { work() } else { self.device.beside(side, work) }
+    }
+
+    /// Lets what follows wait for what was queued beside.
+    pub(crate) fn join(&self, turn: &Turn<'_>, side: Side) -> Result<()> {
+        let profiling = turn.state().profile.is_some();
+        if profiling { Ok(()) } else { self.device.join(side) }
     }
 
     /// Queues a matrix product.

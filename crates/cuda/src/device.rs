@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use catamount_model::{Error, Result};
 use cudarc::driver::{DriverError, result, sys};
@@ -22,8 +22,14 @@ impl<T> Explain<T> for std::result::Result<T, DriverError> {
                 sys::CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE => "; another process may hold the GPU exclusively",
                 sys::CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => "; update the NVIDIA driver",
                 sys::CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+                | sys::CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+                | sys::CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+                | sys::CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
                 | sys::CUresult::CUDA_ERROR_LAUNCH_FAILED
-                | sys::CUresult::CUDA_ERROR_ECC_UNCORRECTABLE => {
+                | sys::CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+                | sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+                | sys::CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+                | sys::CUresult::CUDA_ERROR_UNKNOWN => {
                     "; the GPU is lost to this process: start it again, it resumes from its last checkpoint"
                 }
                 _ => "",
@@ -34,6 +40,18 @@ impl<T> Explain<T> for std::result::Result<T, DriverError> {
     }
 }
 
+/// A stream beside the main one.
+#[derive(Clone, Copy)]
+pub(crate) enum Side {
+    /// Before everything else: small work that a long product would keep waiting.
+    Ahead,
+    /// After everything else: it fills what large products leave idle.
+    Behind,
+}
+
+/// No side.
+const NOWHERE: usize = usize::MAX;
+
 pub(crate) struct Device {
     pub ordinal: i32,
     pub name: String,
@@ -42,6 +60,13 @@ pub(crate) struct Device {
     handle: sys::CUdevice,
     context: sys::CUcontext,
     pub stream: sys::CUstream,
+    /// Where work runs beside the stream's.
+    sides: [sys::CUstream; 2],
+    /// The points where a side leaves the stream, and where each is waited for.
+    fork: sys::CUevent,
+    joins: [sys::CUevent; 2],
+    /// The side that launches go to, if it is one.
+    aside: AtomicUsize,
     next: AtomicU64,
     /// Whether the stream is recording a graph; allocations and copies to the host cannot be part of one.
     pub recording: AtomicBool,
@@ -87,7 +112,13 @@ impl Device {
             let total = result::device::total_mem(handle).explain("reading the GPU's memory")?;
             let context = result::primary_ctx::retain(handle).explain("opening a context on the GPU")?;
             result::ctx::set_current(context).explain("using the GPU's context")?;
-            let stream = result::stream::create(result::stream::StreamKind::NonBlocking).explain("creating a stream")?;
+            let (least, greatest) = result::stream::get_priority_range().explain("reading the GPU's attributes")?;
+            let create = |priority| {
+                result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority).explain("creating a stream")
+            };
+            let (stream, sides) = (create(least.midpoint(greatest))?, [create(greatest)?, create(least)?]);
+            let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).explain("creating an event");
+            let (fork, joins) = (event()?, [event()?, event()?]);
             let pool = result::device::get_default_mem_pool(handle).explain("finding the memory pool")?;
             let mut keep = u64::MAX;
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
@@ -100,6 +131,10 @@ impl Device {
                 handle,
                 context,
                 stream,
+                sides,
+                fork,
+                joins,
+                aside: AtomicUsize::new(NOWHERE),
                 next: AtomicU64::new(1),
                 recording: AtomicBool::new(false),
                 pending: AtomicBool::new(false),
@@ -119,6 +154,40 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream lives as long as self.
         unsafe { result::stream::synchronize(self.stream) }.explain("waiting for the GPU")
+    }
+
+    /// The stream that launches go to now.
+    pub fn current(&self) -> sys::CUstream {
+        self.sides.get(self.aside.load(Ordering::Relaxed)).copied().unwrap_or(self.stream)
+    }
+
+    /// Launches `work` beside what follows on the stream. What it uses must stay untouched until [`Device::join`].
+    pub fn beside(&self, side: Side, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let stream = self.sides[side as usize];
+        // SAFETY: streams and events live as long as self.
+        unsafe {
+            result::event::record(self.fork, self.stream).explain("marking a fork")?;
+            let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+            result::stream::wait_event(stream, self.fork, flags).explain("forking a stream")?;
+        }
+        self.aside.store(side as usize, Ordering::Relaxed);
+        let launched = work();
+        self.aside.store(NOWHERE, Ordering::Relaxed);
+        // Also after an error: a recording must not end with a stream left out.
+        // SAFETY: as above.
+        let marked = unsafe { result::event::record(self.joins[side as usize], stream) }.explain("marking a join");
+        launched.and(marked)
+    }
+
+    /// Lets what follows on the stream wait for what [`Device::beside`] launched there.
+    pub fn join(&self, side: Side) -> Result<()> {
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: as above.
+        unsafe { result::stream::wait_event(self.stream, self.joins[side as usize], flags) }.explain("joining a stream")
+    }
+
+    pub fn is_recording(&self) -> bool {
+        self.recording.load(Ordering::Relaxed)
     }
 
     pub fn refuse_while_recording(&self, what: &str) -> Result<()> {
@@ -176,8 +245,13 @@ impl Drop for Device {
         // SAFETY: nothing else holds the handles any more. Errors cannot be acted on here.
         unsafe {
             let _ = result::ctx::set_current(self.context);
-            let _ = result::stream::synchronize(self.stream);
-            let _ = result::stream::destroy(self.stream);
+            for stream in [self.stream, self.sides[0], self.sides[1]] {
+                let _ = result::stream::synchronize(stream);
+                let _ = result::stream::destroy(stream);
+            }
+            for event in [self.fork, self.joins[0], self.joins[1]] {
+                let _ = result::event::destroy(event);
+            }
             let _ = result::primary_ctx::release(self.handle);
         }
     }

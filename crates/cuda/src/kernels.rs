@@ -66,6 +66,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             (c"swiglu", 0),
             (c"swiglu_backward", 0),
             (c"rope", 0),
+            (c"rotate_rows", 0),
             (c"gather", 0),
             (c"scatter", 0),
             (c"cache_write", 0),
@@ -224,7 +225,7 @@ impl Kernels {
                 (grid.0 as u32, grid.1 as u32, grid.2 as u32),
                 (block as u32, 1, 1),
                 shared as u32,
-                device.stream,
+                device.current(),
                 &mut pointers[..args.len()],
             )
         }

@@ -15,7 +15,9 @@
 
 mod attention;
 mod backend;
+mod choice;
 mod compile;
+mod correction;
 mod cuda;
 mod device;
 mod graph;
@@ -25,6 +27,7 @@ mod linear;
 mod lora;
 mod matmul;
 mod pending;
+mod plan;
 mod profile;
 mod sampling;
 mod staging;

@@ -4,13 +4,16 @@ use std::ffi::CStr;
 
 use catamount_model::{Dropout, Error, Lora, Result};
 
+use crate::correction::Correction;
 use crate::cuda::{Cuda, Turn};
+use crate::device::Side;
 use crate::kernels::{args, lora_gradient_shared};
 use crate::matmul::{Matrix, Product};
+use crate::pending::Pending;
 use crate::tensor::{CudaTensor, Format};
 
 /// Column ranges as the kernels take them: four starts, four lengths.
-type Parts = [i32; 8];
+pub(crate) type Parts = [i32; 8];
 
 /// The addresses of a LoRA operation, checked.
 struct Site<'a> {
@@ -77,6 +80,8 @@ fn variant<const N: usize>(kernels: Variants<N>, wanted: usize, drop: bool) -> (
 
 /// Blocks that fill any GPU.
 const BLOCKS: usize = 528;
+/// Rows up to which an inner product runs beside the product it belongs to.
+const BESIDE: usize = 512;
 /// Slices of an inner product at most: one block adds them all up.
 const SLICES: usize = 32;
 
@@ -113,12 +118,15 @@ impl Cuda {
     ) -> Result<()> {
         let turn = self.turn_to_wait()?;
         let waiting = self.take_product(&turn, [x.numbers.id, y.numbers.id])?;
-        let s = self.site(n, lora)?;
+        let (s, y_id) = (self.site(n, lora)?, y.numbers.id);
         let (x, t, y) = (self.read(x, n * lora.inputs)?, self.write(t, n * s.width)?, self.write(y, n * lora.outputs)?);
         if !self.fused(&s) {
             waiting.map_or(Ok(()), |product| self.product(&turn, &product))?;
             self.flush(&turn)?;
             return self.lora_forward_plain(&turn, &s, x, t, y);
+        }
+        if let Some(product) = waiting.filter(|_| n <= BESIDE) {
+            return self.lora_beside(&turn, &s, &product, x, t, (y_id, y));
         }
         self.lora_inner(&turn, &s, s.whole(), 1, s.width, (x, lora.inputs), s.a, t, 1.0 / s.kept(), s.p)?;
         // Written first and added to by the product, if the parts leave no column out.
@@ -161,18 +169,79 @@ impl Cuda {
             return self.lora_gradients_plain(&turn, &s, x, t, dy, dx, da, db, dt);
         }
         let bt = self.scratch(&turn, "lora b transposed", rows * rank * 2)?;
-        let grid = (s.longest().div_ceil(256), parts, 1);
-        self.launch_box(c"transpose_parts", grid, 256, 0, args![s.parts(), rank, s.b, bt])?;
-        self.lora_inner(&turn, &s, s.parts(), parts, rank, (dy, outputs), bt, dt, lora.scale, 0.0)?;
+        self.lora_partials(&turn, &s, s.parts(), parts, rank)?;
         let kept = 1.0 / s.kept();
-        let add = waiting.is_none();
-        self.lora_outer(&s, s.whole(), 1, s.width, inputs, dt, (s.a, true), (dx, inputs), kept, s.p, add)?;
-        self.lora_gradient(&s, s.whole(), 1, s.width, inputs, (x, inputs), dt, (da, 1, inputs), kept, s.p)?;
-        self.lora_gradient(&s, s.parts(), parts, rank, s.longest(), (dy, outputs), t, (db, rank, 1), lora.scale, 0.0)?;
-        if let Some(product) = waiting {
-            self.product(&turn, &Product { beta: 1.0, ..product })?;
-        }
+        let narrow = || {
+            let grid = (s.longest().div_ceil(256), parts, 1);
+            self.launch_box(c"transpose_parts", grid, 256, 0, args![s.parts(), rank, s.b, bt])?;
+            self.lora_inner(&turn, &s, s.parts(), parts, rank, (dy, outputs), bt, dt, lora.scale, 0.0)
+        };
+        let gradients = || {
+            self.lora_gradient(&s, s.whole(), 1, s.width, inputs, (x, inputs), dt, (da, 1, inputs), kept, s.p)?;
+            self.lora_gradient(&s, s.parts(), parts, rank, s.longest(), (dy, outputs), t, (db, rank, 1), lora.scale, 0.0)
+        };
+        let outer = |add| self.lora_outer(&s, s.whole(), 1, s.width, inputs, dt, (s.a, true), (dx, inputs), kept, s.p, add);
+        // What the large product does not need fills what it leaves idle. Its result is added to afterwards if it is the narrower
+        // matrix, which costs less than waiting for dt.
+        let launched = match waiting {
+            Some(product) if outputs >= inputs => {
+                self.beside(&turn, Side::Behind, || narrow().and_then(|()| gradients()))?;
+                let launched = self.product(&turn, &product);
+                self.join(&turn, Side::Behind)?;
+                launched.and_then(|()| outer(true))
+            }
+            waiting => {
+                narrow()?;
+                self.beside(&turn, Side::Behind, gradients)?;
+                let launched = outer(waiting.is_none())
+                    .and_then(|()| waiting.map_or(Ok(()), |p| self.product(&turn, &Product { beta: 1.0, ..p })));
+                self.join(&turn, Side::Behind)?;
+                launched
+            }
+        };
+        launched?;
         self.flush(&turn)
+    }
+
+    /// The forward pass of few rows. It takes less time than the weights of the product take to arrive, and runs beside it; what
+    /// comes next reads the result anyway, and adds the adapter's part to it.
+    fn lora_beside(&self, turn: &Turn<'_>, s: &Site<'_>, product: &Product, x: u64, t: u64, (y_id, y): (u64, u64)) -> Result<()> {
+        let Lora { rank, scale, inputs, outputs, parts, .. } = *s.lora;
+        let len = s.n * outputs;
+        let part = self.scratch(turn, "adapter part", 2 * len)?;
+        let covered = parts.iter().map(|p| p.len()).sum::<usize>() == outputs;
+        self.lora_partials(turn, s, s.whole(), 1, s.width)?;
+        self.beside(turn, Side::Ahead, || {
+            if !covered {
+                self.clear_bytes(part, 2 * len)?;
+            }
+            self.lora_inner(turn, s, s.whole(), 1, s.width, (x, inputs), s.a, t, 1.0 / s.kept(), s.p)?;
+            let to = (part, outputs);
+            self.lora_outer(s, s.parts(), parts.len(), rank, s.longest(), t, (s.b, false), to, scale, 0.0, false)
+        })?;
+        let launched = self.product(turn, product);
+        self.join(turn, Side::Ahead)?;
+        launched?;
+        self.flush(turn)?;
+        self.leave(turn, Pending::Correction(Correction { y_id, y, part, len }));
+        Ok(())
+    }
+
+    /// How an inner product is cut: the tiles a kernel covers, groups of rows and columns, and slices.
+    fn slices(&self, s: &Site<'_>, parts: Parts, count: usize, rows_of_m: usize) -> (usize, usize, usize) {
+        let (tiles, _) = variant(INNER, rows_of_m.div_ceil(8), false);
+        let groups = s.n.div_ceil(32) * count * rows_of_m.div_ceil(8 * tiles);
+        let chunks = parts[4..].iter().max().map_or(0, |len| *len as usize).div_ceil(256);
+        // With few rows, slices as thin as they come; with many, thick enough that adding them up does not matter.
+        let least = if groups < 32 { 1 } else { 3 };
+        let slices = if groups > self.counters() { 1 } else { (BLOCKS / groups.max(1)).min(chunks / least).clamp(1, SLICES) };
+        (tiles, groups, slices)
+    }
+
+    /// The place for the slices of an inner product, which must be taken before it is queued beside something.
+    fn lora_partials(&self, turn: &Turn<'_>, s: &Site<'_>, parts: Parts, count: usize, rows_of_m: usize) -> Result<u64> {
+        let (tiles, groups, slices) = self.slices(s, parts, count, rows_of_m);
+        if slices > 1 { self.scratch(turn, "lora partials", groups * slices * 32 * tiles * 8 * 4) } else { Ok(0) }
     }
 
     /// Wide to narrow; see `inner` in lora.cu.
@@ -190,14 +259,10 @@ impl Cuda {
         factor: f32,
         p: f32,
     ) -> Result<()> {
-        let (tiles, kernel) = variant(INNER, rows_of_m.div_ceil(8), p > 0.0);
+        let (_, kernel) = variant(INNER, rows_of_m.div_ceil(8), p > 0.0);
+        let (tiles, _, slices) = self.slices(s, parts, count, rows_of_m);
         let (rows, columns) = (s.n.div_ceil(32), rows_of_m.div_ceil(8 * tiles));
-        let groups = rows * count * columns;
-        let chunks = parts[4..].iter().max().map_or(0, |len| *len as usize).div_ceil(256);
-        // With few rows, slices as thin as they come; with many, thick enough that adding them up does not matter.
-        let least = if groups < 32 { 1 } else { 3 };
-        let slices = if groups > self.counters() { 1 } else { (BLOCKS / groups.max(1)).min(chunks / least).clamp(1, SLICES) };
-        let partials = if slices > 1 { self.scratch(turn, "lora partials", groups * slices * 32 * tiles * 8 * 4)? } else { 0 };
+        let partials = self.lora_partials(turn, s, parts, count, rows_of_m)?;
         let grid = (rows, count, columns * slices);
         let counters = self.counter_pointer();
         let list = args![s.n, parts, rows_of_m, x, x_stride, m, t, s.width, factor, s.key, p, slices, partials, counters];

@@ -1,12 +1,17 @@
-//! Matrix products by cuBLASLt. Which algorithm suits a shape is asked once and remembered.
+//! Matrix products by cuBLASLt. Which algorithm suits a shape is found out once: the library names candidates, the first of which
+//! is its guess; those of products that wait for memory are timed, and the fastest is noted for later processes (`choice.rs`).
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 
 use catamount_model::{Error, Result};
 use cudarc::cublaslt::{result, sys};
+use cudarc::driver::result as driver;
 
-use crate::device::Device;
+use crate::choice::Choices;
+use crate::device::{Device, Explain};
+use crate::plan::{Plan, Shape};
+use crate::profile::Timer;
 use crate::tensor::Format;
 
 /// A row-major matrix in device memory, as one operand of a product.
@@ -50,47 +55,30 @@ pub(crate) struct Product {
     pub bias: Option<u64>,
 }
 
-#[derive(PartialEq, Eq, Hash)]
-struct Shape {
-    sizes: [usize; 3],
-    operands: [(Format, usize, bool, u32); 3],
-    bias: bool,
-}
-
-struct Plan {
-    description: sys::cublasLtMatmulDesc_t,
-    layouts: [sys::cublasLtMatrixLayout_t; 3],
-    algorithm: sys::cublasLtMatmulAlgo_t,
-}
-
-impl Drop for Plan {
-    fn drop(&mut self) {
-        // SAFETY: created by `plan`, destroyed once.
-        unsafe {
-            let _ = result::destroy_matmul_desc(self.description);
-            for layout in self.layouts {
-                let _ = result::destroy_matrix_layout(layout);
-            }
-        }
-    }
-}
-
 pub(crate) struct Matmul {
     handle: sys::cublasLtHandle_t,
     plans: HashMap<Shape, Plan>,
+    choices: Choices,
 }
 
 // SAFETY: the handle may be used from any thread, one at a time: the owner is behind a lock.
 unsafe impl Send for Matmul {}
 
-/// Scratch memory that algorithms may use.
-pub(crate) const WORKSPACE: usize = 64 << 20;
+/// Scratch memory that algorithms may use; larger than the cache of any GPU, which timing relies on.
+pub(crate) const WORKSPACE: usize = 128 << 20;
 
 /// Plans kept before starting over: packed batches have many different lengths.
 const PLANS: usize = 8192;
+/// Candidates that are timed, and how often each.
+const CANDIDATES: usize = 12;
+const ROUNDS: usize = 3;
+/// Only products of few rows are timed, whose weights are large: they wait for memory, of which the library's guesses take little
+/// account. The speed of the others depends on how warm the GPU is, more than on the choice.
+const FEW: usize = 256;
+const LARGE: usize = 4 << 20;
 
 impl Matmul {
-    pub fn new() -> Result<Self> {
+    pub fn new(device: &Device) -> Result<Self> {
         // SAFETY: only asks whether the library can be loaded.
         if !unsafe { sys::is_culib_present() } {
             return Err(Error::Device(
@@ -100,38 +88,95 @@ impl Matmul {
             ));
         }
         let handle = result::create_handle().map_err(|e| Error::Device(format!("starting cuBLASLt: {:?}", e.0)))?;
-        Ok(Matmul { handle, plans: HashMap::new() })
+        // SAFETY: the library is loaded.
+        let version = unsafe { sys::cublasLtGetVersion() };
+        Ok(Matmul { handle, plans: HashMap::new(), choices: Choices::open(device, version) })
+    }
+
+    /// Finds the algorithm for a product of this shape, unless it is known. What `out` holds is lost if the product overwrites
+    /// it anyway: candidates are timed on the real operands.
+    pub fn prepare(&mut self, device: &Device, workspace: u64, p: &Product) -> Result<()> {
+        let shape = Shape::of(p);
+        if p.rows == 0 || p.columns == 0 || self.plans.contains_key(&shape) {
+            return Ok(());
+        }
+        if self.plans.len() >= PLANS {
+            self.plans.clear();
+        }
+        let key = shape.bucket();
+        let mut plan = Plan::new(p).map_err(|e| p.failed("describing", e))?;
+        let noted = self.choices.get(&key).filter(|algorithm| plan.accepts(self.handle, algorithm));
+        plan.algorithm = match noted {
+            Some(algorithm) => algorithm,
+            None => {
+                let timed = p.beta == 0.0 && p.rows <= FEW && p.columns * p.inner >= LARGE && self.choices.timed();
+                let wanted = if timed && !device.is_recording() { CANDIDATES } else { 1 };
+                let candidates = plan.candidates(self.handle, p, wanted).map_err(|e| p.failed("planning", e))?;
+                match self.fastest(device, workspace, p, &mut plan, &candidates)? {
+                    Some(fastest) => self.choices.note(&key, fastest),
+                    None => candidates[0],
+                }
+            }
+        };
+        self.plans.insert(shape, plan);
+        Ok(())
     }
 
     pub fn run(&mut self, device: &Device, workspace: u64, p: &Product) -> Result<()> {
         if p.rows == 0 || p.columns == 0 {
             return Ok(());
         }
-        let operand = |m: &Matrix| (m.format, m.stride, m.transposed, m.pointer.trailing_zeros().min(8));
-        let shape = Shape {
-            sizes: [p.rows, p.columns, p.inner],
-            operands: [operand(&p.x), operand(&p.y), operand(&p.out)],
-            bias: p.bias.is_some(),
-        };
-        if self.plans.len() >= PLANS {
-            self.plans.clear();
+        self.prepare(device, workspace, p)?;
+        self.launch(device, workspace, p, &self.plans[&Shape::of(p)]).map_err(|e| {
+            // If the GPU is lost, the driver says so more clearly.
+            device.synchronize().err().unwrap_or_else(|| p.failed("queueing", e))
+        })
+    }
+
+    /// The fastest of several algorithms, each timed a few times in turn with the operands out of the cache, as they are in a
+    /// pass over a large model. The library's guess stays unless another is clearly faster.
+    fn fastest(
+        &self,
+        device: &Device,
+        workspace: u64,
+        p: &Product,
+        plan: &mut Plan,
+        candidates: &[sys::cublasLtMatmulAlgo_t],
+    ) -> Result<Option<sys::cublasLtMatmulAlgo_t>> {
+        if candidates.len() < 2 {
+            return Ok(None);
         }
-        let failed = |what: &str, e: result::CublasError| {
-            let (rows, columns, inner) = (p.rows, p.columns, p.inner);
-            Error::Device(format!("cuBLASLt, {what} a product of [{rows}, {inner}] and [{inner}, {columns}]: {:?}", e.0))
-        };
-        if !self.plans.contains_key(&shape) {
-            // SAFETY: all descriptors are created and destroyed there.
-            let plan = unsafe { self.plan(p) }.map_err(|e| failed("planning", e))?;
-            self.plans.insert(shape, plan);
-            return self.run(device, workspace, p);
+        let timer = Timer::new()?;
+        let mut best = vec![f32::INFINITY; candidates.len()];
+        for round in 0..=ROUNDS {
+            for (algorithm, best) in candidates.iter().zip(&mut best) {
+                // SAFETY: the workspace is that large, and between two products nothing in it is needed.
+                unsafe { driver::memset_d8_async(workspace, 0, WORKSPACE, device.stream) }.explain("clearing memory")?;
+                plan.algorithm = *algorithm;
+                timer.start(device)?;
+                let launched = self.launch(device, workspace, p, plan);
+                let elapsed = timer.stop(device)?;
+                // The first round loads the kernels.
+                if launched.is_ok() && round > 0 {
+                    *best = best.min(elapsed);
+                }
+            }
         }
-        let plan = &self.plans[&shape];
+        let fastest = (0..best.len()).min_by(|&i, &j| best[i].total_cmp(&best[j])).unwrap_or(0);
+        Ok(Some(candidates[if best[fastest] < 0.985 * best[0] { fastest } else { 0 }]))
+    }
+
+    fn launch(
+        &self,
+        device: &Device,
+        workspace: u64,
+        p: &Product,
+        plan: &Plan,
+    ) -> std::result::Result<(), result::CublasError> {
         // SAFETY: the operands were checked by the caller to lie inside their buffers; the plan matches their layout.
         unsafe {
             if let Some(bias) = p.bias {
-                set(plan.description, sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)
-                    .map_err(|e| failed("setting the bias of", e))?;
+                plan.set(sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
             }
             let [y, x, out] = plan.layouts;
             let at = |m: &Matrix| m.pointer as *const c_void;
@@ -153,53 +198,14 @@ impl Matmul {
                 WORKSPACE,
                 device.stream.cast(),
             )
-            .map_err(|e| failed("queueing", e))
         }
     }
+}
 
-    /// cuBLASLt counts by columns: a row-major matrix is its transpose there, so it is asked for outᵀ = yᵀ xᵀ.
-    unsafe fn plan(&self, p: &Product) -> std::result::Result<Plan, result::CublasError> {
-        use sys::cublasLtMatmulDescAttributes_t as D;
-        use sys::cublasLtMatmulPreferenceAttributes_t as P;
-        let data = |f: Format| match f {
-            Format::F32 => sys::cudaDataType_t::CUDA_R_32F,
-            Format::Bf16 => sys::cudaDataType_t::CUDA_R_16BF,
-        };
-        let description =
-            result::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)?;
-        let layout = |m: &Matrix, rows: usize, columns: usize| {
-            let (rows, columns) = if m.transposed { (columns, rows) } else { (rows, columns) };
-            result::create_matrix_layout(data(m.format), columns as u64, rows as u64, m.stride as i64)
-        };
-        let layouts = [layout(&p.y, p.inner, p.columns)?, layout(&p.x, p.rows, p.inner)?, layout(&p.out, p.rows, p.columns)?];
-        let mut plan = Plan { description, layouts, algorithm: sys::cublasLtMatmulAlgo_t { data: [0; 8] } };
-        // SAFETY: every attribute gets a value of its own type, and descriptors are alive.
-        unsafe {
-            set(description, D::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(p.y.transposed))?;
-            set(description, D::CUBLASLT_MATMUL_DESC_TRANSB, &i32::from(p.x.transposed))?;
-            if p.bias.is_some() {
-                let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
-                set(description, D::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
-                set(description, D::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &data(p.y.format))?;
-            }
-            let preference = result::create_matmul_pref()?;
-            let prefer = |attribute, value: &dyn Bytes| {
-                result::set_matmul_pref_attribute(preference, attribute, value.pointer(), value.size())
-            };
-            let alignment = |m: &Matrix| 1u32 << m.pointer.trailing_zeros().min(8);
-            let found = prefer(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &WORKSPACE)
-                .and_then(|()| prefer(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment(&p.y)))
-                .and_then(|()| prefer(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment(&p.x)))
-                .and_then(|()| prefer(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment(&p.out)))
-                .and_then(|()| prefer(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment(&p.out)))
-                .and_then(|()| {
-                    let [y, x, out] = layouts;
-                    result::get_matmul_algo_heuristic(self.handle, description, y, x, out, out, preference)
-                });
-            let _ = result::destroy_matmul_pref(preference);
-            plan.algorithm = found?.algo;
-        }
-        Ok(plan)
+impl Product {
+    fn failed(&self, what: &str, e: result::CublasError) -> Error {
+        let (rows, columns, inner) = (self.rows, self.columns, self.inner);
+        Error::Device(format!("cuBLASLt, {what} a product of [{rows}, {inner}] and [{inner}, {columns}]: {:?}", e.0))
     }
 }
 
@@ -208,29 +214,5 @@ impl Drop for Matmul {
         self.plans.clear();
         // SAFETY: created by `new`, destroyed once.
         let _ = unsafe { result::destroy_handle(self.handle) };
-    }
-}
-
-unsafe fn set<V>(
-    description: sys::cublasLtMatmulDesc_t,
-    attribute: sys::cublasLtMatmulDescAttributes_t,
-    value: &V,
-) -> std::result::Result<(), result::CublasError> {
-    // SAFETY: the library copies the value.
-    unsafe { result::set_matmul_desc_attribute(description, attribute, std::ptr::from_ref(value).cast(), size_of::<V>()) }
-}
-
-/// A plain value whose bytes the library copies.
-trait Bytes {
-    fn pointer(&self) -> *const c_void;
-    fn size(&self) -> usize;
-}
-
-impl<V: Copy> Bytes for V {
-    fn pointer(&self) -> *const c_void {
-        std::ptr::from_ref(self).cast()
-    }
-    fn size(&self) -> usize {
-        size_of::<V>()
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use catamount_model::{AdamW, Result};
 
+use crate::correction::{Correction, Rotation};
 use crate::cuda::{Cuda, Turn};
 use crate::kernels::{Arg, args};
 use crate::matmul::Product;
@@ -18,6 +19,10 @@ pub(crate) enum Pending {
     Update(AdamW, Vec<[u64; 6]>),
     /// A product, with the identities of its left operand and its result.
     Product(Product, [u64; 2]),
+    /// An adapter's part of a product's result.
+    Correction(Correction),
+    /// Rows to be rotated.
+    Rotation(Rotation),
 }
 
 /// Blocks per tensor.
@@ -54,9 +59,17 @@ impl Cuda {
 
     pub(crate) fn queue_product(&self, turn: &Turn<'_>, product: Product, operands: [u64; 2]) -> Result<()> {
         self.flush(turn)?;
+        // Now, while its result may still be overwritten: an adapter may be about to write there.
+        self.prepare(turn, &product)?;
         turn.state().pending = Some(Pending::Product(product, operands));
         self.device.pending.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Leaves an adapter's part or a rotation to the operation that comes next. Nothing else may wait.
+    pub(crate) fn leave(&self, turn: &Turn<'_>, pending: Pending) {
+        turn.state().pending = Some(pending);
+        self.device.pending.store(true, Ordering::Relaxed);
     }
 
     /// The product with these operands, if it is what waits; whatever else waits is queued. The caller must queue the product
@@ -80,6 +93,8 @@ impl Cuda {
         let launched = match pending {
             None => Ok(()),
             Some(Pending::Product(product, _)) => self.product(turn, &product),
+            Some(Pending::Correction(correction)) => self.add_correction(&correction),
+            Some(Pending::Rotation(rotation)) => self.rotate(&rotation, None),
             Some(Pending::Clear(list)) => {
                 let table = self.upload_table(turn, list.as_flattened())?;
                 self.launch_box(c"clear", (STRETCHES, list.len(), 1), 256, 0, args![table])

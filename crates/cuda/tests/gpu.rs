@@ -33,6 +33,7 @@ fn operations_agree_with_the_processor() {
     for (precision, most) in [(Precision::F32, SINGLE[0]), (Precision::Bf16, SINGLE[1])] {
         let Some(cuda) = open(precision) else { return };
         within(&cases::operations(&Cpu), &cases::operations(&cuda), most);
+        within(&cases::adapted(&Cpu), &cases::adapted(&cuda), most);
     }
 }
 

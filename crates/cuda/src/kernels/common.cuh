@@ -71,6 +71,13 @@ template <int V> DEVICE void store(bf16* p, const float* v) {
     *(uint4*)p = make_uint4(pack(v[0], v[1]), pack(v[2], v[3]), pack(v[4], v[5]), pack(v[6], v[7]));
 }
 
+// Adds what an adapter has yet to add to V numbers, which are then what a P would hold.
+template <int V, class P> DEVICE void add_part(const P* part, float* v) {
+    float e[V];
+    load<V>(part, e);
+    for (int i = 0; i < V; i++) v[i] = rounded<P>(v[i] + e[i]);
+}
+
 DEVICE float warp_sum(float x) {
     for (int o = 16; o; o >>= 1) x += __shfl_xor_sync(~0u, x, o);
     return x;

@@ -2,8 +2,6 @@
 // share it are the 16 rows of a tensor-core product, so keys and values are read once. Its warps take 16 tokens at a time each,
 // and nothing passes through shared memory until their results are merged.
 
-DEVICE uint4 fetch(const bf16* p, bool valid) { return valid ? *(const uint4*)p : make_uint4(0, 0, 0, 0); }
-
 template <int D>
 DEVICE void decode(int heads, int kv_heads, int capacity, const bf16* qkv, const bf16* cache, const uint4* spans, bf16* out,
                    float scale_log2) {

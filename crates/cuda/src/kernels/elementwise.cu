@@ -72,20 +72,28 @@ extern "C" __global__ void embed_backward(int n, int d, int vocab, const T* dout
     }
 }
 
-template <int V> DEVICE void swiglu_at(u64 row, int c, int f, const T* gate_up, T* out) {
+// `part`, where there is one, is what an adapter adds to the input: it is added first, and the input is left so.
+template <int V> DEVICE void swiglu_at(u64 row, int c, int f, T* gate_up, const T* part, T* out) {
     float g[V], u[V];
-    load<V>(gate_up + row * 2 * f + c, g);
-    load<V>(gate_up + row * 2 * f + f + c, u);
+    u64 at = row * 2 * f + c;
+    load<V>(gate_up + at, g);
+    load<V>(gate_up + at + f, u);
+    if (part) {
+        add_part<V>(part + at, g);
+        add_part<V>(part + at + f, u);
+        store<V>(gate_up + at, g);
+        store<V>(gate_up + at + f, u);
+    }
     for (int j = 0; j < V; j++) g[j] = g[j] / (1.0f + expf(-g[j])) * u[j];
     store<V>(out + row * f + c, g);
 }
 // grid (rows, stretches of a row)
-extern "C" __global__ void swiglu(int f, const T* gate_up, T* out) {
+extern "C" __global__ void swiglu(int f, T* gate_up, const T* part, T* out) {
     int i = blockIdx.y * blockDim.x + threadIdx.x;
     if (f % 8 == 0) {
-        if (i * 8 < f) swiglu_at<8>(blockIdx.x, i * 8, f, gate_up, out);
+        if (i * 8 < f) swiglu_at<8>(blockIdx.x, i * 8, f, gate_up, part, out);
     } else if (i < f) {
-        swiglu_at<1>(blockIdx.x, i, f, gate_up, out);
+        swiglu_at<1>(blockIdx.x, i, f, gate_up, part, out);
     }
 }
 template <int V> DEVICE void swiglu_backward_at(u64 row, int c, int f, const T* gate_up, const T* dout, T* dgate_up) {
@@ -138,6 +146,56 @@ extern "C" __global__ void rope(int heads, int half, int width, int positions, T
     const float* angles = table + (u64)p * 2 * half;
     if (half % 8 == 0 && width % 8 == 0) rope_row<8>(heads, half, qkv + row * width, angles, sign);
     else rope_row<1>(heads, half, qkv + row * width, angles, sign);
+}
+
+// The same for few rows, whose keys and values also go to their slots in the cache, if there is one. `part` as above.
+template <int V>
+DEVICE void rotate_row(int rotated, int half, int width, T* x, const T* part, const float* angles, float sign, int q, T* kept) {
+    int pairs = rotated * half / V, rest = (width - rotated * 2 * half) / V;
+    for (int i = threadIdx.x; i < pairs + rest; i += blockDim.x) {
+        float u[V], v[V], cosine[V], sine[V];
+        if (i >= pairs) {
+            int c = rotated * 2 * half + (i - pairs) * V;
+            load<V>(x + c, u);
+            if (part) {
+                add_part<V>(part + c, u);
+                store<V>(x + c, u);
+            }
+            if (kept) store<V>(kept + c - q, u);
+            continue;
+        }
+        int j = i % (half / V) * V, c = i / (half / V) * 2 * half + j;
+        load<V>(x + c, u);
+        load<V>(x + c + half, v);
+        load<V>(angles + j, cosine);
+        load<V>(angles + half + j, sine);
+        if (part) {
+            add_part<V>(part + c, u);
+            add_part<V>(part + c + half, v);
+        }
+        for (int k = 0; k < V; k++) {
+            float first = u[k] * cosine[k] - sign * v[k] * sine[k];
+            v[k] = v[k] * cosine[k] + sign * u[k] * sine[k];
+            u[k] = first;
+        }
+        store<V>(x + c, u);
+        store<V>(x + c + half, v);
+        if (kept && c >= q) {
+            store<V>(kept + c - q, u);
+            store<V>(kept + c - q + half, v);
+        }
+    }
+}
+extern "C" __global__ void rotate_rows(int rotated, int half, int width, int positions, T* qkv, const T* part, const u32* position,
+                                       const float* table, float sign, int q, int capacity, const u32* slots, T* cache) {
+    u64 row = blockIdx.x;
+    u32 p = position[row], slot = cache ? slots[row] : ~0u;
+    if (p >= (u32)positions) p = positions - 1;
+    const float* angles = table + (u64)p * 2 * half;
+    T* kept = slot < (u32)capacity ? cache + (u64)slot * (width - q) : 0;
+    if (part) part += row * width;
+    if (half % 8 == 0) rotate_row<8>(rotated, half, width, qkv + row * width, part, angles, sign, q, kept);
+    else rotate_row<1>(rotated, half, width, qkv + row * width, part, angles, sign, q, kept);
 }
 
 template <int V> DEVICE void copy_row(int d, const T* from, T* to) {

@@ -2,16 +2,6 @@
 // decided as elements pass by. Which column of a product a lane owns, and in which order it sums, is ours to choose: always
 // so that a lane reads sixteen contiguous bytes.
 
-// Ranges of columns of a wide matrix, each with its own narrow one.
-struct Parts {
-    int begin[4], len[4];
-};
-DEVICE u64 before(const Parts& parts, int part) {
-    u64 sum = 0;
-    for (int i = 0; i < part; i++) sum += parts.len[i];
-    return sum;
-}
-DEVICE uint4 fetch(const bf16* p, bool valid) { return valid ? *(const uint4*)p : make_uint4(0, 0, 0, 0); }
 // Zeroes what dropout drops among the eight numbers from element `i` on; survivors are scaled later.
 DEVICE uint4 dropped(uint4 x, u64 key, float p, u64 i) {
     u32 w[4] = {x.x, x.y, x.z, x.w};

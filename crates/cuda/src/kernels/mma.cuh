@@ -107,3 +107,16 @@ template <int D> DEVICE void product_down(float acc[D / 8][4], const float p[8][
         }
     }
 }
+
+// Sixteen bytes, or zeros where there is nothing to read.
+DEVICE uint4 fetch(const bf16* p, bool valid) { return valid ? *(const uint4*)p : make_uint4(0, 0, 0, 0); }
+
+// Ranges of columns of a wide matrix, each with its own narrow one.
+struct Parts {
+    int begin[4], len[4];
+};
+DEVICE u64 before(const Parts& parts, int part) {
+    u64 sum = 0;
+    for (int i = 0; i < part; i++) sum += parts.len[i];
+    return sum;
+}

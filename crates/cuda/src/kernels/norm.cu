@@ -1,6 +1,8 @@
 // RMSNorm, with and without the residual addition, one block per row; and the sums over rows that its weight's gradient needs.
 
-template <int V> DEVICE void rms_norm_row(int d, float eps, const T* x, const T* delta, const T* weight, T* sum, float* rstd, T* out) {
+// `part`, where there is one, is what an adapter adds to delta: it is added first, and delta is left so.
+template <int V>
+DEVICE void rms_norm_row(int d, float eps, const T* x, T* delta, const T* part, const T* weight, T* sum, float* rstd, T* out) {
     float squares = 0;
     const T* normed = delta ? sum : x;
     for (int c = threadIdx.x * V; c < d; c += blockDim.x * V) {
@@ -9,6 +11,10 @@ template <int V> DEVICE void rms_norm_row(int d, float eps, const T* x, const T*
         if (delta) {
             float e[V];
             load<V>(delta + c, e);
+            if (part) {
+                add_part<V>(part + c, e);
+                store<V>(delta + c, e);
+            }
             // Rounded before it is squared: the backward pass only sees what was stored.
             for (int i = 0; i < V; i++) v[i] = rounded<T>(v[i] + e[i]);
             store<V>(sum + c, v);
@@ -27,13 +33,14 @@ template <int V> DEVICE void rms_norm_row(int d, float eps, const T* x, const T*
 }
 extern "C" __global__ void rms_norm(int d, float eps, const T* x, const T* weight, float* rstd, T* out) {
     u64 row = blockIdx.x, at = row * d;
-    if (d % 8 == 0) rms_norm_row<8>(d, eps, x + at, 0, weight, 0, rstd + row, out + at);
-    else rms_norm_row<1>(d, eps, x + at, 0, weight, 0, rstd + row, out + at);
+    if (d % 8 == 0) rms_norm_row<8>(d, eps, x + at, 0, 0, weight, 0, rstd + row, out + at);
+    else rms_norm_row<1>(d, eps, x + at, 0, 0, weight, 0, rstd + row, out + at);
 }
-extern "C" __global__ void add_rms_norm(int d, float eps, const T* x, const T* delta, const T* weight, T* sum, float* rstd, T* out) {
+extern "C" __global__ void add_rms_norm(int d, float eps, const T* x, T* delta, const T* part, const T* weight, T* sum, float* rstd, T* out) {
     u64 row = blockIdx.x, at = row * d;
-    if (d % 8 == 0) rms_norm_row<8>(d, eps, x + at, delta + at, weight, sum + at, rstd + row, out + at);
-    else rms_norm_row<1>(d, eps, x + at, delta + at, weight, sum + at, rstd + row, out + at);
+    if (part) part += at;
+    if (d % 8 == 0) rms_norm_row<8>(d, eps, x + at, delta + at, part, weight, sum + at, rstd + row, out + at);
+    else rms_norm_row<1>(d, eps, x + at, delta + at, part, weight, sum + at, rstd + row, out + at);
 }
 
 template <int V> DEVICE void rms_norm_backward_row(int d, const T* x, const T* weight, float rstd, const T* dout, T* dx) {

@@ -1,5 +1,6 @@
 //! Every operation, forward and backward, on random inputs: run on the processor and on a GPU, then compared.
 
+mod adapted;
 mod network;
 mod operations;
 mod sampling;
@@ -7,6 +8,7 @@ mod sampling;
 use catamount_model::{Backend, Kind};
 use catamount_search::Stream;
 
+pub use adapted::adapted;
 pub use network::{adapter_training, recording};
 pub use operations::operations;
 pub use sampling::sampling;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catamount_model::{Activations, AdamW, Adapter, Backend, Batch, Config, Heads, Keep, Kind, LoraConfig, Model};
+use catamount_model::{Activations, AdamW, Adapter, Backend, Batch, Config, Heads, Keep, Kind, Lora, LoraConfig, Model};
 use catamount_search::Stream;
 
 use super::{Bench, Results, random};
@@ -71,13 +71,24 @@ pub fn recording<B: Backend>(b: &B) {
     for life in 0..2u64 {
         let weight = bench.frozen(d * d, 1 + life);
         let norm = bench.frozen(d, 2);
+        let (a, narrow) = (bench.tensor(&random(16 * d, 4), Kind::Trained), bench.tensor(&random(16 * d, 5), Kind::Trained));
+        let mut t = bench.output(n * 16, Kind::Activation);
         let mut x = bench.activation(n * d, 3);
+        let mut delta = bench.output(n * d, Kind::Activation);
+        let mut sum = bench.output(n * d, Kind::Activation);
         let mut buffers = [(); 2].map(|()| (bench.output(n * d, Kind::Activation), bench.output(n, Kind::Exact)));
         let mut out = bench.output(n * d, Kind::Exact);
         for round in 0..5u64 {
             b.upload(&random(n * d, 10 + round), &mut x, 0).unwrap();
-            let run = |(h, rstd): &mut (B::Tensor, B::Tensor), out: &mut B::Tensor| {
+            let parts = [0..d];
+            let lora =
+                Lora { a: &a, b: &narrow, rank: 16, scale: 0.5, inputs: d, outputs: d, parts: &parts, dropout: None };
+            // An adapter works beside its linear map: what it adds must not be lost, nor come too late.
+            let mut run = |(h, rstd): &mut (B::Tensor, B::Tensor), out: &mut B::Tensor| {
                 b.rms_norm(n, d, 1e-5, &x, &norm, rstd, h)?;
+                b.linear(n, d, d, h, &weight, None, &mut delta)?;
+                b.lora(n, &lora, h, &mut t, &mut delta)?;
+                b.add_rms_norm(n, d, 1e-5, &x, &delta, &norm, &mut sum, rstd, h)?;
                 b.linear(n, d, d, h, &weight, None, out)
             };
             let [direct, recorded] = &mut buffers;
