@@ -33,12 +33,13 @@ fn objectives(c: &mut Criterion) {
     group.finish();
 
     let epoch = epoch();
+    let traces: Vec<&[f64]> = epoch.iter().map(Vec::as_slice).collect();
     let mut group = c.benchmark_group("epoch of 40,660 traces, N = 256");
     group.sample_size(10);
     for objective in Objective::ALL {
         let surrogate = Surrogate::new(objective, 256);
         group.bench_function(BenchmarkId::from_parameter(objective), |b| {
-            b.iter(|| epoch.iter().map(|trace| surrogate.weigh(trace).unwrap().weights[0]).sum::<f64>())
+            b.iter(|| surrogate.weigh_all(&traces).into_iter().map(|weighed| weighed.unwrap().weights[0]).sum::<f64>())
         });
     }
     group.finish();

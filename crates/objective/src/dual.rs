@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
-use crate::number::Number;
+use crate::number::{Arithmetic, Number};
 use crate::wide::Wide;
 
 /// A value and its derivatives by log p_1, ..., log p_L. Ordinary arithmetic; a constant carries no derivatives.

@@ -26,6 +26,7 @@ mod backtrack;
 mod dual;
 mod error;
 mod geometric;
+mod lanes;
 mod number;
 mod objective;
 mod prior;

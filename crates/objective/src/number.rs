@@ -7,12 +7,16 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use crate::wide::Wide;
 
-/// A non-negative quantity or a difference of such: probabilities and their derivatives.
-pub trait Number: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + From<f64> {
+/// What sums of products are made of: one quantity, or those of several traces side by side ([`crate::lanes`]).
+pub trait Arithmetic: Copy + Add<Output = Self> + Mul<Output = Self> {
     /// Nothing.
     const ZERO: Self;
     /// Certainty.
     const ONE: Self;
+}
+
+/// A non-negative quantity or a difference of such: probabilities and their derivatives.
+pub trait Number: Arithmetic + Sub<Output = Self> + Div<Output = Self> + From<f64> {
     /// Relative rounding error of one operation.
     const EPSILON: f64;
     /// e^x, for x far below what `f64` can represent the result of, too.
@@ -23,9 +27,12 @@ pub trait Number: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn to_f64(self) -> f64;
 }
 
-impl Number for f64 {
+impl Arithmetic for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+}
+
+impl Number for f64 {
     const EPSILON: f64 = f64::EPSILON;
 
     fn exp(x: f64) -> Self {

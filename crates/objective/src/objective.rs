@@ -1,11 +1,13 @@
 //! The objectives by name, and the one entry point: log-probabilities in, log J and weights out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::backtrack::{self, Scores};
 use crate::error::ObjectiveError;
 use crate::geometric;
+use crate::lanes::{LANES, Lanes};
 use crate::number::StepOdds;
 use crate::prior::Prior;
 use crate::wide::Wide;
@@ -177,6 +179,35 @@ impl Surrogate {
     }
 }
 
+impl Surrogate {
+    /// The same for many traces, in their order: to the last bit what [`Self::weigh`] says of each. `bfs` and `dfs` take traces of one
+    /// length several at a time, because a single recurrence is one long chain that the processor waits for.
+    pub fn weigh_all(&self, traces: &[&[f64]]) -> Vec<Result<Weighed, ObjectiveError>> {
+        let q = self.prior.absorption();
+        let side_by_side = matches!(self.objective, Objective::Bfs | Objective::Dfs);
+        let mut weighed: Vec<Option<Result<Weighed, ObjectiveError>>> = vec![None; traces.len()];
+        let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, log_p) in traces.iter().enumerate().filter(|_| side_by_side) {
+            if check_trace(log_p).is_ok() && self.budget >= log_p.len() as u64 && is_narrow(log_p) {
+                by_length.entry(log_p.len()).or_default().push(i);
+            }
+        }
+        for (length, members) in by_length {
+            let budget = self.prior.effective_budget(length, self.budget).floor() as usize;
+            // Lanes that no trace is left for repeat the last one; a single trace is quicker alone.
+            for group in members.chunks(LANES).filter(|group| group.len() > 1) {
+                let trace = |lane: usize| traces[group[lane.min(group.len() - 1)]];
+                let odds = |t: usize| Lanes::odds(std::array::from_fn(|lane| StepOdds::<f64>::new(trace(lane)[t], q)));
+                let sums = retry::sums(&(0..length).map(odds).collect::<Vec<_>>(), budget, q);
+                for (lane, &i) in group.iter().enumerate() {
+                    weighed[i] = Some(Ok(sums.weighed(q, |s: Lanes| s.0[lane])));
+                }
+            }
+        }
+        weighed.into_iter().zip(traces).map(|(weighed, log_p)| weighed.unwrap_or_else(|| self.weigh(log_p))).collect()
+    }
+}
+
 /// Refuses what is no trace, naming the step.
 pub(crate) fn check_trace(log_p: &[f64]) -> Result<(), ObjectiveError> {
     if log_p.is_empty() {
@@ -211,8 +242,12 @@ fn backtracking(log_p: &[f64], scores: &Scores<'_>, budget: usize, q: f64) -> We
 /// The smallest probability of a whole trace for which every quantity of a recurrence stays well within the range of `f64`.
 const NARROW: f64 = -575.0;
 
+fn is_narrow(log_p: &[f64]) -> bool {
+    log_p.iter().sum::<f64>() > NARROW
+}
+
 fn narrow(log_p: &[f64], q: f64) -> Option<Vec<StepOdds<f64>>> {
-    (log_p.iter().sum::<f64>() > NARROW).then(|| log_p.iter().map(|&log_p| StepOdds::<f64>::new(log_p, q)).collect())
+    is_narrow(log_p).then(|| log_p.iter().map(|&log_p| StepOdds::<f64>::new(log_p, q)).collect())
 }
 
 pub(crate) fn wide(log_p: &[f64], q: f64) -> Vec<StepOdds<Wide>> {

@@ -11,9 +11,20 @@
 //! nothing cancels at either end.
 
 use crate::Weighed;
-use crate::number::{Number, StepOdds};
+use crate::number::{Arithmetic, Number, StepOdds};
 
-pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Weighed {
+/// The sums that log J and the weights are made of.
+pub(crate) struct Sums<S> {
+    /// 1 - J, summed by itself.
+    failure: S,
+    /// J.
+    success: S,
+    /// Per step, the two parts of J w_t.
+    critical: Vec<S>,
+    absorbing: Vec<S>,
+}
+
+pub(crate) fn sums<S: Arithmetic>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Sums<S> {
     // arrivals[n]: probability of reaching the current state with exactly the n-th expansion.
     let mut arrivals = vec![S::ZERO; budget + 1];
     arrivals[0] = S::ONE;
@@ -21,7 +32,9 @@ pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption:
     for step in steps {
         let (mut waiting, mut visits) = (S::ZERO, S::ZERO);
         for arrival in &mut arrivals {
-            visits = visits + waiting;
+            if absorption > 0.0 {
+                visits = visits + waiting;
+            }
             let advanced = step.hit * waiting;
             waiting = step.retry * waiting + *arrival;
             *arrival = advanced;
@@ -29,26 +42,33 @@ pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption:
         failure = failure + waiting + visits * step.lost;
     }
 
-    let q = S::from(absorption);
-    let mut success = S::ZERO;
-    let mut critical = vec![S::ZERO; steps.len()];
-    let mut absorbing = vec![S::ZERO; steps.len()];
-    for &arrival in &arrivals {
-        if absorption > 0.0 {
-            for (sum, step) in absorbing.iter_mut().zip(steps) {
-                *sum = step.retry * *sum + success;
-            }
+    let success = arrivals.iter().fold(S::ZERO, |sum, &arrival| sum + arrival);
+    let critical = steps.iter().map(|step| arrivals.iter().fold(S::ZERO, |sum, &arrival| step.retry * sum + arrival)).collect();
+    let absorb = |step: &StepOdds<S>| {
+        let (mut success, mut sum) = (S::ZERO, S::ZERO);
+        for &arrival in &arrivals {
+            sum = step.retry * sum + success;
+            success = success + arrival;
         }
-        for (sum, step) in critical.iter_mut().zip(steps) {
-            *sum = step.retry * *sum + arrival;
-        }
-        success = success + arrival;
-    }
+        sum
+    };
+    let absorbing = if absorption > 0.0 { steps.iter().map(absorb).collect() } else { vec![S::ZERO; steps.len()] };
+    Sums { failure, success, critical, absorbing }
+}
 
-    let failure = failure.to_f64();
-    Weighed {
-        log_success: if failure < 0.5 { (-failure).ln_1p() } else { success.ln() },
-        weights: critical.iter().zip(&absorbing).map(|(&c, &a)| ((c + q * a) / success).to_f64()).collect(),
-        feasible: true,
+impl<S: Copy> Sums<S> {
+    /// log J and the weights; `number` picks one trace's number out of a sum.
+    pub(crate) fn weighed<T: Number>(&self, absorption: f64, number: impl Fn(S) -> T) -> Weighed {
+        let (failure, success, q) = (number(self.failure).to_f64(), number(self.success), T::from(absorption));
+        let weight = |(&c, &a): (&S, &S)| ((number(c) + q * number(a)) / success).to_f64();
+        Weighed {
+            log_success: if failure < 0.5 { (-failure).ln_1p() } else { success.ln() },
+            weights: self.critical.iter().zip(&self.absorbing).map(weight).collect(),
+            feasible: true,
+        }
     }
+}
+
+pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Weighed {
+    sums(steps, budget, absorption).weighed(absorption, |s| s)
 }

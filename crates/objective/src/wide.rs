@@ -5,7 +5,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::number::Number;
+use crate::number::{Arithmetic, Number};
 
 const CHUNK_BITS: f64 = 512.0;
 /// 2^256: where a pair is moved to the next chunk.
@@ -136,9 +136,12 @@ impl Div for Wide {
     }
 }
 
-impl Number for Wide {
+impl Arithmetic for Wide {
     const ZERO: Self = Wide { hi: 0.0, lo: 0.0, chunk: 0 };
     const ONE: Self = Wide { hi: 1.0, lo: 0.0, chunk: 0 };
+}
+
+impl Number for Wide {
     const EPSILON: f64 = 1e-30;
 
     fn exp(x: f64) -> Self {

@@ -45,6 +45,22 @@ proptest! {
     }
 
     #[test]
+    fn many_traces_at_once_equal_one_by_one(
+        traces in prop::collection::vec(trace(3), 1..60), budget in 0u64..80, (kappa, q) in prior(), which in 0..Objective::ALL.len(),
+    ) {
+        let objective = Objective::ALL[which];
+        let kappa = if objective == Objective::Pass { 1.0 } else { kappa };
+        let surrogate = Surrogate::new(objective, budget).with_prior(Prior::new(kappa, q).unwrap()).unwrap();
+        let mut traces: Vec<&[f64]> = traces.iter().map(Vec::as_slice).collect();
+        // Errors stay with their trace.
+        traces.insert(traces.len() / 2, &[0.5]);
+        let together = surrogate.weigh_all(&traces);
+        let alone: Vec<_> = traces.iter().map(|trace| surrogate.weigh(trace)).collect();
+        // The printed numbers are equal exactly when their bits are.
+        prop_assert_eq!(format!("{together:?}"), format!("{alone:?}"));
+    }
+
+    #[test]
     fn never_nan_and_within_bounds(log_p in trace(40), budget in 0u64..600, (kappa, q) in prior(), which in 0..Objective::ALL.len()) {
         let objective = Objective::ALL[which];
         let kappa = if objective == Objective::Pass { 1.0 } else { kappa };
