@@ -8,8 +8,10 @@ use catamount_objective::{Objective, Prior, Surrogate};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// Lines weighed at a time: enough for all cores, few enough to stream.
-const CHUNK: usize = 4096;
+/// Lines read at a time: enough for all cores, few enough to stream.
+const CHUNK: usize = 16 * TASK;
+/// Lines that one task weighs: enough that traces of one length can be weighed together.
+const TASK: usize = 256;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -77,14 +79,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
     let (mut traces, mut infeasible) = (0u64, 0u64);
     for_chunks(input, &source, |first_line, lines| {
-        let weighed: Vec<Result<Option<Line>>> = lines
-            .par_iter()
-            .enumerate()
-            .map(|(index, line)| {
-                weigh(line, &surrogate, arguments.min_weight).with_context(|| format!("{source}:{}", first_line + index))
-            })
-            .collect();
-        for line in weighed {
+        let weighed: Vec<Vec<Result<Option<Line>>>> =
+            lines.par_chunks(TASK).map(|lines| weigh(lines, &surrogate, arguments.min_weight)).collect();
+        for (index, line) in weighed.into_iter().flatten().enumerate() {
             // What came before a broken line is written before the error is reported.
             match line {
                 Ok(None) => {}
@@ -95,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 }
                 Err(error) => {
                     out.flush()?;
-                    return Err(error);
+                    return Err(error.context(format!("{source}:{}", first_line + index)));
                 }
             }
         }
@@ -130,26 +127,37 @@ fn for_chunks(mut input: Box<dyn BufRead>, source: &str, mut work: impl FnMut(us
     }
 }
 
+/// The lines of output for lines of input; nothing for a blank one.
+fn weigh(lines: &[Vec<u8>], surrogate: &Surrogate, min_weight: f64) -> Vec<Result<Option<Line>>> {
+    let inputs: Vec<Result<Option<Input>>> = lines.iter().map(|line| parse(line)).collect();
+    let traces: Vec<&[f64]> = inputs.iter().flatten().flatten().map(|input| input.logp.as_slice()).collect();
+    let mut weighed = surrogate.weigh_all(&traces).into_iter();
+    let mut line = |input: Input| {
+        let mut weighed = weighed.next().expect("an answer for every trace")?;
+        for weight in &mut weighed.weights {
+            *weight = weight.max(min_weight);
+        }
+        let feasible = weighed.feasible;
+        let output =
+            Output { name: input.name, log_success: weighed.log_success, weights: weighed.weights, infeasible: !feasible };
+        let mut text = serde_json::to_vec(&output)?;
+        text.push(b'\n');
+        Ok((text, feasible))
+    };
+    inputs.into_iter().map(|input| input?.map(&mut line).transpose()).collect()
+}
+
 /// One line; nothing for a blank one.
-fn weigh(line: &[u8], surrogate: &Surrogate, min_weight: f64) -> Result<Option<Line>> {
+fn parse(line: &[u8]) -> Result<Option<Input>> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
-    let input: Input = serde_json::from_slice(line).map_err(|error| {
+    serde_json::from_slice(line).map(Some).map_err(|error| {
         // JSON has no NaN; Python writes one all the same, and the parser's own message would only confuse.
         if line.windows(3).any(|w| w == b"NaN") {
             anyhow::anyhow!("a log-probability is not a number (NaN); it must be a finite number of at most 0")
         } else {
             anyhow::anyhow!("broken JSON ({error}); a line looks like {{\"name\": \"t1\", \"logp\": [-0.5, -2.0]}}")
         }
-    })?;
-    let mut weighed = surrogate.weigh(&input.logp)?;
-    for weight in &mut weighed.weights {
-        *weight = weight.max(min_weight);
-    }
-    let output =
-        Output { name: input.name, log_success: weighed.log_success, weights: weighed.weights, infeasible: !weighed.feasible };
-    let mut text = serde_json::to_vec(&output)?;
-    text.push(b'\n');
-    Ok(Some((text, weighed.feasible)))
+    })
 }
