@@ -1,9 +1,10 @@
 //! Prompts whose keys and values are in the cache, kept for when the same state is asked about again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Runs;
+use crate::generator::QuickMap;
 
 /// A prompt in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,23 +22,37 @@ struct Kept {
     used: u64,
 }
 
-/// The cache's rows: prompts that stay as long as there is room, and the rows of samples in flight.
+/// The cache's rows: prompts that stay as long as there is room, and the rows of samples in flight. These have places of their own,
+/// so that samples, which come and go, do not cut the room for prompts into pieces; where there are too few, any room will do.
 pub(crate) struct Prefixes {
     runs: Runs,
-    kept: HashMap<Arc<[u32]>, Kept>,
+    /// First rows of the samples' own places that are free.
+    places: Vec<u32>,
+    /// Rows of all these places, from the first row of the cache on.
+    reserved: u32,
+    /// Rows of one sample.
+    sample: usize,
+    kept: QuickMap<Arc<[u32]>, Kept>,
     /// Prompts that nobody uses, by when they were last asked for.
     idle: BTreeMap<u64, Arc<[u32]>>,
     clock: u64,
 }
 
 impl Prefixes {
-    pub fn new(capacity: usize) -> Self {
-        Prefixes { runs: Runs::new(capacity), kept: HashMap::new(), idle: BTreeMap::new(), clock: 0 }
+    /// `capacity` rows, of which so many `samples` of `sample` rows each are set aside.
+    pub fn new(capacity: usize, samples: usize, sample: usize) -> Self {
+        let mut runs = Runs::new(capacity);
+        let reserved = (samples * sample) as u32;
+        if reserved > 0 {
+            runs.take(reserved as usize);
+        }
+        let places = (0..samples).rev().map(|i| (i * sample) as u32).collect();
+        Prefixes { runs, places, reserved, sample, kept: QuickMap::default(), idle: BTreeMap::new(), clock: 0 }
     }
 
     /// A prompt that is in the cache; it stays until [`Prefixes::release`].
-    pub fn find(&mut self, tokens: &[u32]) -> Option<Prefix> {
-        let kept = self.kept.get_mut(tokens)?;
+    pub fn find(&mut self, prompt: &[u32]) -> Option<Prefix> {
+        let kept = self.kept.get_mut(prompt)?;
         if kept.users == 0 {
             self.idle.remove(&kept.used);
         }
@@ -47,42 +62,49 @@ impl Prefixes {
         Some(kept.prefix)
     }
 
-    /// Room for a prompt that is not in the cache; it stays until [`Prefixes::release`].
-    pub fn insert(&mut self, tokens: &[u32]) -> Option<Prefix> {
-        let first = if tokens.is_empty() { 0 } else { self.take(tokens.len())? };
-        let prefix = Prefix { first, len: tokens.len() as u32 };
+    /// Room for so many rows of a prompt that is not in the cache; it stays until [`Prefixes::release`].
+    pub fn insert(&mut self, prompt: &Arc<[u32]>, rows: usize) -> Option<Prefix> {
+        let first = if rows == 0 { 0 } else { self.take(rows)? };
+        let prefix = Prefix { first, len: rows as u32 };
         self.clock += 1;
-        self.kept.insert(tokens.into(), Kept { prefix, users: 1, used: self.clock });
+        self.kept.insert(Arc::clone(prompt), Kept { prefix, users: 1, used: self.clock });
         Some(prefix)
     }
 
     /// Says that one user of a prompt is done.
-    pub fn release(&mut self, tokens: &[u32]) {
-        let Some((tokens, _)) = self.kept.get_key_value(tokens) else { return };
-        let tokens = Arc::clone(tokens);
-        let Some(kept) = self.kept.get_mut(&tokens) else { return };
+    pub fn release(&mut self, prompt: &Arc<[u32]>) {
+        let Some(kept) = self.kept.get_mut(prompt) else { return };
         kept.users -= 1;
-        // An empty prompt has no rows to give back.
+        // A prompt without rows has nothing to give back.
         if kept.users == 0 && kept.prefix.len > 0 {
-            self.idle.insert(kept.used, tokens);
+            self.idle.insert(kept.used, Arc::clone(prompt));
         }
     }
 
-    /// Rows for a sample in flight. Drops prompts that nobody uses, the longest unused first, until there is room.
-    pub fn take(&mut self, len: usize) -> Option<u32> {
+    /// Drops prompts that nobody uses, the longest unused first, until there is room.
+    fn take(&mut self, len: usize) -> Option<u32> {
         loop {
             if let Some(first) = self.runs.take(len) {
                 return Some(first);
             }
-            let (_, tokens) = self.idle.pop_first()?;
-            let kept = self.kept.remove(&tokens)?;
+            let (_, prompt) = self.idle.pop_first()?;
+            let kept = self.kept.remove(&prompt)?;
             self.runs.give(kept.prefix.first, kept.prefix.len as usize);
         }
     }
 
+    /// Rows for a sample in flight.
+    pub fn take_own(&mut self) -> Option<u32> {
+        self.places.pop().or_else(|| self.take(self.sample))
+    }
+
     /// Gives a sample's rows back.
-    pub fn give(&mut self, first: u32, len: usize) {
-        self.runs.give(first, len);
+    pub fn give_own(&mut self, first: u32) {
+        if first < self.reserved {
+            self.places.push(first);
+        } else {
+            self.runs.give(first, self.sample);
+        }
     }
 }
 
@@ -92,17 +114,31 @@ mod tests {
 
     #[test]
     fn the_longest_unused_prompt_makes_room() {
-        let mut p = Prefixes::new(10);
-        for tokens in [[1, 1, 1, 1], [2, 2, 2, 2]] {
-            p.insert(&tokens).unwrap();
-        }
-        assert_eq!(p.take(3), None, "both are in use");
-        p.release(&[1; 4]);
-        p.release(&[2; 4]);
-        assert!(p.find(&[1; 4]).is_some());
-        p.release(&[1; 4]);
-        assert!(p.take(3).is_some());
-        assert!(p.find(&[2; 4]).is_none(), "2 was used longer ago than 1");
-        assert!(p.find(&[1; 4]).is_some());
+        let mut p = Prefixes::new(10, 0, 3);
+        let [one, two] = [1, 2].map(|token| Arc::<[u32]>::from([token; 5]));
+        p.insert(&one, 4).unwrap();
+        p.insert(&two, 4).unwrap();
+        assert_eq!(p.take_own(), None, "both are in use");
+        p.release(&one);
+        p.release(&two);
+        assert!(p.find(&one).is_some());
+        p.release(&one);
+        assert!(p.take_own().is_some());
+        assert!(p.find(&two).is_none(), "2 was used longer ago than 1");
+        assert!(p.find(&one).is_some());
+    }
+
+    #[test]
+    fn samples_have_places_of_their_own() {
+        let mut p = Prefixes::new(20, 2, 4);
+        let prompt = Arc::<[u32]>::from([1; 9]);
+        let rows: Vec<u32> = (0..4).map_while(|_| p.take_own()).collect();
+        assert_eq!(rows, [0, 4, 8, 12], "two places, then whatever is free");
+        assert_eq!(p.insert(&prompt, 8), None);
+        p.give_own(4);
+        assert_eq!(p.insert(&prompt, 8), None, "a place is no room for a prompt");
+        p.give_own(8);
+        assert_eq!(p.insert(&prompt, 4), Some(Prefix { first: 8, len: 4 }));
+        assert_eq!(p.take_own(), Some(4));
     }
 }

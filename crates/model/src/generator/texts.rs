@@ -1,22 +1,26 @@
-//! Text to tokens and back, on other threads than the one that keeps the device busy: a question's state takes the tokenizer about
-//! as long as a small model needs for a whole step.
+//! Text to tokens and back, on other threads than the one that keeps the device busy: the tokenizer takes a hundred microseconds for
+//! a state, of which a small model on a GPU computes dozens in a step. States and tactics come again and again in a search,
+//! so the recent ones are remembered.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use catamount_search::{Fault, Request, RequestId, Sample, Stream};
+use rayon::prelude::*;
 
+use super::recent::Recent;
 use crate::{Error, Result, Tokenizer};
 
-/// Questions that one task of the thread pool reads, or answers that it writes.
-const HANDFUL: usize = 8;
+/// Texts of each kind that are remembered.
+const REMEMBERED: usize = 1 << 16;
 
 /// A question as tokens.
 pub(super) struct Prompt {
     pub id: RequestId,
     pub stream: Stream,
     pub samples: usize,
-    pub tokens: Vec<u32>,
+    pub tokens: Arc<[u32]>,
 }
 
 /// A sampled tactic as tokens.
@@ -34,14 +38,24 @@ pub(super) enum Ready {
     Answer(Answer),
 }
 
+/// What a thread of the pool has done.
+enum Done {
+    Read(Request, Result<Vec<u32>>),
+    Written(RequestId, Vec<(Drawn, String)>),
+}
+
 /// Texts on their way in and out.
 pub(super) struct Texts {
     tokenizer: Arc<Tokenizer>,
     max_prompt: usize,
+    states: Recent<String, Arc<[u32]>>,
+    tactics: Recent<Vec<u32>, String>,
     questions: Vec<Request>,
     answers: Vec<(RequestId, Vec<Drawn>)>,
-    sender: Sender<Ready>,
-    receiver: Receiver<Ready>,
+    /// What was remembered, and needs no thread.
+    ready: VecDeque<Ready>,
+    sender: Sender<Done>,
+    receiver: Receiver<Done>,
     /// Handed in and not yet received.
     under_way: usize,
 }
@@ -49,8 +63,18 @@ pub(super) struct Texts {
 impl Texts {
     pub fn new(tokenizer: Tokenizer, max_prompt: usize) -> Self {
         let (sender, receiver) = channel();
-        let (questions, answers) = Default::default();
-        Texts { tokenizer: Arc::new(tokenizer), max_prompt, questions, answers, sender, receiver, under_way: 0 }
+        Texts {
+            tokenizer: Arc::new(tokenizer),
+            max_prompt,
+            states: Recent::new(REMEMBERED),
+            tactics: Recent::new(REMEMBERED),
+            questions: Vec::new(),
+            answers: Vec::new(),
+            ready: VecDeque::new(),
+            sender,
+            receiver,
+            under_way: 0,
+        }
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
@@ -64,27 +88,46 @@ impl Texts {
     /// A question that comes in.
     pub fn ask(&mut self, request: Request) {
         self.under_way += 1;
-        self.questions.push(request);
+        match self.states.get(&request.state) {
+            Some(tokens) => {
+                let Request { id, samples, stream, .. } = request;
+                self.ready.push_back(Ready::Prompt(Prompt { id, stream, samples, tokens: Arc::clone(tokens) }));
+            }
+            None => self.questions.push(request),
+        }
     }
 
     /// An answer that goes out.
-    pub fn answer(&mut self, id: RequestId, samples: Vec<Drawn>) {
+    pub fn answer(&mut self, id: RequestId, drawn: Vec<Drawn>) {
         self.under_way += 1;
-        self.answers.push((id, samples));
+        let tactics = &mut self.tactics;
+        let known = |d: &Drawn| tactics.get(&d.tokens).map(|text| sample(d, text.clone()));
+        match drawn.iter().map(known).collect() {
+            Some(samples) => self.ready.push_back(Ready::Answer((id, Ok(samples)))),
+            None => self.answers.push((id, drawn)),
+        }
     }
 
     /// Hands what has gathered to the thread pool.
     pub fn start(&mut self) {
         let max_prompt = self.max_prompt;
-        spread(&self.tokenizer, &self.sender, &mut self.questions, move |tokenizer, request| {
-            read(tokenizer, max_prompt, request)
+        spread(&self.tokenizer, &self.sender, &mut self.questions, move |tokenizer, request: Request| {
+            let tokens = prompt(tokenizer, max_prompt, &request.state);
+            Done::Read(request, tokens)
         });
-        spread(&self.tokenizer, &self.sender, &mut self.answers, write);
+        spread(&self.tokenizer, &self.sender, &mut self.answers, |tokenizer, (id, drawn): (RequestId, Vec<Drawn>)| {
+            // Decoding known tokens does not fail; should it, an empty tactic is refused by every prover.
+            let text = |d: Drawn| {
+                let text = tokenizer.decode(&d.tokens).unwrap_or_default();
+                (d, text)
+            };
+            Done::Written(id, drawn.into_iter().map(text).collect())
+        });
     }
 
     /// Something that is ready.
     pub fn receive(&mut self) -> Option<Ready> {
-        let ready = self.receiver.try_recv().ok()?;
+        let ready = self.ready.pop_front().or_else(|| self.receiver.try_recv().ok().map(|done| self.remember(done)))?;
         self.under_way -= 1;
         Some(ready)
     }
@@ -92,45 +135,65 @@ impl Texts {
     /// Waits until something is ready; `None` if nothing is under way.
     pub fn wait(&mut self) -> Option<Ready> {
         self.start();
+        if let Some(ready) = self.receive() {
+            return Some(ready);
+        }
         if self.under_way == 0 {
             return None;
         }
-        let ready = self.receiver.recv().ok()?;
+        let done = self.receiver.recv().ok()?;
         self.under_way -= 1;
-        Some(ready)
+        Some(self.remember(done))
     }
 
     /// Whether nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.under_way == 0
     }
-}
 
-/// Works on items in the thread pool, a handful at a time, since waking a thread costs as much as an item.
-fn spread<T: Send + 'static>(
-    tokenizer: &Arc<Tokenizer>,
-    sender: &Sender<Ready>,
-    items: &mut Vec<T>,
-    work: impl Fn(&Tokenizer, T) -> Ready + Clone + Send + 'static,
-) {
-    while !items.is_empty() {
-        let some: Vec<T> = items.drain(..items.len().min(HANDFUL)).collect();
-        let (tokenizer, sender, work) = (Arc::clone(tokenizer), sender.clone(), work.clone());
-        // Nobody listens any more once the generator is gone.
-        let task = move || some.into_iter().for_each(|item| _ = sender.send(work(&tokenizer, item)));
-        // A thread of the pool must not wait for the pool.
-        if rayon::current_thread_index().is_some() {
-            task();
-        } else {
-            rayon::spawn_fifo(task);
+    fn remember(&mut self, done: Done) -> Ready {
+        match done {
+            Done::Read(request, Ok(tokens)) => {
+                let (Request { id, state, samples, stream }, tokens) = (request, Arc::<[u32]>::from(tokens));
+                self.states.insert(state, Arc::clone(&tokens));
+                Ready::Prompt(Prompt { id, stream, samples, tokens })
+            }
+            Done::Read(request, Err(error)) => Ready::Answer((request.id, Err(Fault(error.to_string())))),
+            Done::Written(id, texts) => {
+                let one = |(drawn, text): (Drawn, String)| {
+                    let sample = sample(&drawn, text.clone());
+                    self.tactics.insert(drawn.tokens, text);
+                    sample
+                };
+                Ready::Answer((id, Ok(texts.into_iter().map(one).collect())))
+            }
         }
     }
 }
 
-fn read(tokenizer: &Tokenizer, max_prompt: usize, request: Request) -> Ready {
-    match prompt(tokenizer, max_prompt, &request.state) {
-        Ok(tokens) => Ready::Prompt(Prompt { id: request.id, stream: request.stream, samples: request.samples, tokens }),
-        Err(error) => Ready::Answer((request.id, Err(Fault(error.to_string())))),
+fn sample(drawn: &Drawn, tactic: String) -> Sample {
+    Sample { tactic, log_p: drawn.log_p, tokens: drawn.tokens.len() }
+}
+
+/// Works on items in the thread pool. One task is handed in, which spreads the rest from inside: waking a thread takes longer than most
+/// items, and the thread that keeps the device busy has no time for more than one.
+fn spread<T: Send + 'static>(
+    tokenizer: &Arc<Tokenizer>,
+    sender: &Sender<Done>,
+    items: &mut Vec<T>,
+    work: impl Fn(&Tokenizer, T) -> Done + Send + Sync + 'static,
+) {
+    if items.is_empty() {
+        return;
+    }
+    let (items, tokenizer, sender) = (std::mem::take(items), Arc::clone(tokenizer), sender.clone());
+    // Nobody listens any more once the generator is gone.
+    let task = move || items.into_par_iter().for_each_with(sender, |sender, item| _ = sender.send(work(&tokenizer, item)));
+    // A thread of the pool must not wait for the pool.
+    if rayon::current_thread_index().is_some() {
+        task();
+    } else {
+        rayon::spawn_fifo(task);
     }
 }
 
@@ -144,13 +207,4 @@ fn prompt(tokenizer: &Tokenizer, most: usize, state: &str) -> Result<Vec<u32>> {
         tokens.extend(separator);
     }
     if tokens.is_empty() { Err(Error::Tokenizer("an empty prompt".into())) } else { Ok(tokens) }
-}
-
-fn write(tokenizer: &Tokenizer, (id, samples): (RequestId, Vec<Drawn>)) -> Ready {
-    let sample = |Drawn { tokens, log_p }: Drawn| {
-        // Decoding known tokens does not fail; should it, an empty tactic is refused by every prover.
-        let tactic = tokenizer.decode(&tokens).unwrap_or_default();
-        Sample { tactic, log_p, tokens: tokens.len() }
-    };
-    Ready::Answer((id, Ok(samples.into_iter().map(sample).collect())))
 }

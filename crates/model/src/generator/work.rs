@@ -16,7 +16,7 @@ pub struct Work {
     pub prompt_tokens: u64,
     /// Time in which a step was queued on the device or computed there.
     pub device: Duration,
-    /// Time inside [`poll`](catamount_search::Policy::poll).
+    /// Time in which at least one question was open.
     pub total: Duration,
 }
 
