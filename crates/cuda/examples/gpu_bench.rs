@@ -208,10 +208,13 @@ fn train(
     let total: f64 = seconds.iter().sum();
     let (free, all) = cuda.memory()?;
     seconds.sort_by(f64::total_cmp);
+    let median = seconds[seconds.len() / 2];
     println!(
-        "train | {name} | {:.1} ms/step (median; fastest {:.1}) | {:.0} tokens/s | {:.1} examples/s | loss {:.3} to {:.3} | {:.1} GiB used, {:.1} for the step",
-        seconds[seconds.len() / 2] * 1e3,
+        "train | {name} | {:.1} ms/step (median; fastest {:.1}) | {:.0} tokens/s by the median, {:.0} on average | {:.1} examples/s | loss {:.3} to {:.3} | \
+         {:.1} GiB used, {:.1} for the step",
+        median * 1e3,
         seconds[0] * 1e3,
+        tokens as f64 / seconds.len() as f64 / median,
         tokens as f64 / total,
         examples as f64 / total,
         losses[0],

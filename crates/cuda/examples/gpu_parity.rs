@@ -12,9 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use catamount_cuda::Cuda;
-use catamount_model::{
-    Activations, AdamW, Backend, Batch, Cpu, Keep, Kind, Model, Result, load, load_adapter, peft_name,
-};
+use catamount_model::{Activations, AdamW, Backend, Batch, Cpu, Keep, Kind, Model, Result, load, load_adapter, peft_name};
 
 type Failure = Box<dyn std::error::Error>;
 type Reference = HashMap<String, Vec<f32>>;
@@ -124,7 +122,9 @@ fn compare<B: Backend>(backend: Arc<B>, folder: &Path) -> std::result::Result<()
     }
     for (i, who) in ["here", "PyTorch bf16"].into_iter().enumerate() {
         let ((error, cosine), mean) = (worst[i], mean[i] / count);
-        println!("gradients of {count} tensors against f32, {who}: relative error {mean:.2e} on average, {error:.2e} at worst; cosine at least {cosine:.6}");
+        println!(
+            "gradients of {count} tensors against f32, {who}: relative error {mean:.2e} on average, {error:.2e} at worst; cosine at least {cosine:.6}"
+        );
     }
 
     model.swap_adapter(Some(fresh));
@@ -142,7 +142,10 @@ fn compare<B: Backend>(backend: Arc<B>, folder: &Path) -> std::result::Result<()
     let (here, own) = (gap("bf16.losses", &losses), gap("f32.losses", &theirs));
     let (first, last) = (losses[0], losses[losses.len() - 1]);
     println!("{} steps, loss {first:.4} to {last:.4}; curves in {}", losses.len(), folder.join("curves.csv").display());
-    println!("gap to PyTorch bf16: {:.4} at most, {:.4} on average; PyTorch bf16 to its f32: {:.4}, {:.4}", here.0, here.1, own.0, own.1);
+    println!(
+        "gap to PyTorch bf16: {:.4} at most, {:.4} on average; PyTorch bf16 to its f32: {:.4}, {:.4}",
+        here.0, here.1, own.0, own.1
+    );
     let (most, average) = gap("f32.losses", &losses);
     println!("gap to PyTorch f32: {most:.4} at most, {average:.4} on average");
     if average.is_nan() || average > 2.0 * own.1 + 2e-3 {

@@ -121,7 +121,7 @@ def main():
     write_model()
     tokens, lengths = make_batches()
     rising = max(1, STEPS // 20)
-    rates = 2e-3 * torch.tensor([min((s + 1) / rising, (STEPS - s) / (STEPS - rising)) for s in range(STEPS)])
+    rates = 5e-4 * torch.tensor([min((s + 1) / rising, (STEPS - s) / (STEPS - rising)) for s in range(STEPS)])
     out = {"tokens": tokens.float(), "lengths": lengths.float(), "rates": rates}
     for name, dtype in [("f32", torch.float32), ("bf16", torch.bfloat16)]:
         loss, found = gradients(dtype, tokens[0], lengths[0])

@@ -2,14 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use catamount_model::{AdamW, Backend, Error, Heads, Kind, Lora, Packed, Result, Sampling};
+use catamount_model::{AdamW, Backend, Heads, Kind, Lora, Packed, Result, Sampling};
 use cudarc::driver::result;
 
-use crate::correction::Rotation;
 use crate::cuda::{Cuda, Precision, long_enough, row_threads};
 use crate::device::{Buffer, Explain};
 use crate::kernels::args;
-use crate::pending::Pending;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
 
 impl Cuda {
@@ -268,24 +266,7 @@ impl Backend for Cuda {
         table: &CudaTensor,
         inverse: bool,
     ) -> Result<()> {
-        let turn = self.turn_to_wait()?;
-        let (rotated, half) = (heads.heads + heads.kv_heads, heads.dim / 2);
-        let known = table.len / heads.dim.max(1);
-        if known == 0 {
-            return Err(Error::Input("an empty rotary table".into()));
-        }
-        let qkv_id = qkv.numbers.id;
-        let later = self.rotates_later(n, heads);
-        let part = if later { self.take_part(&turn, qkv_id, n * heads.qkv())? } else { 0 };
-        let (qkv, positions) = (self.write(qkv, n * heads.qkv())?, self.index(positions, n)?);
-        let (table, sign) = (self.read_exact(table, 0)?, if inverse { -1.0f32 } else { 1.0 });
-        if later {
-            self.leave(&turn, Pending::Rotation(Rotation { qkv_id, qkv, part, n, heads, known, positions, table, sign }));
-            return Ok(());
-        }
-        self.flush(&turn)?;
-        let list = args![rotated, half, heads.qkv(), known, qkv, positions, table, sign];
-        self.launch(c"rope", n, row_threads(rotated * half), list)
+        self.rotate_heads(n, heads, qkv, positions, table, inverse)
     }
 
     fn attention(
@@ -328,7 +309,11 @@ impl Backend for Cuda {
         dout: &CudaTensor,
         dgate_up: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn_beside()?;
+        if turn.state().read_beside.contains(&dgate_up.numbers.id) {
+            self.join_loose()?;
+        }
+        self.flush(&turn)?;
         let (gate_up, dout) = (self.read(gate_up, 2 * n * f)?, self.read(dout, n * f)?);
         let dgate_up = self.write(dgate_up, 2 * n * f)?;
         self.launch_box(c"swiglu_backward", (n, per_thread(f).div_ceil(256), 1), 256, 0, args![f, gate_up, dout, dgate_up])
@@ -392,23 +377,7 @@ impl Backend for Cuda {
     }
 
     fn cache_write(&self, n: usize, heads: Heads, qkv: &CudaTensor, slots: &CudaIndex, cache: &mut CudaTensor) -> Result<()> {
-        let turn = self.turn_to_wait()?;
-        let capacity = cache.len / (2 * heads.kv()).max(1);
-        let qkv_id = qkv.numbers.id;
-        let (qkv, slots) = (self.read(qkv, n * heads.qkv())?, self.index(slots, n)?);
-        let cache = self.write(cache, 0)?;
-        let rotation = match &turn.state().pending {
-            Some(Pending::Rotation(r)) if r.qkv_id == qkv_id && r.n == n && r.heads == heads => Some(*r),
-            _ => None,
-        };
-        if let Some(rotation) = rotation {
-            turn.state().pending = None;
-            self.rotate(&rotation, Some((capacity, slots, cache)))?;
-            return self.flush(&turn);
-        }
-        self.flush(&turn)?;
-        let list = args![heads.qkv(), heads.q(), capacity, qkv, slots, cache];
-        self.launch(c"cache_write", n, row_threads(2 * heads.kv()), list)
+        self.keep_rows(n, heads, qkv, slots, cache)
     }
 
     fn cache_attention(

@@ -1,15 +1,12 @@
-//! What an adapter has yet to add to a product's result. With few rows it is computed beside the product, and waits for the next
-//! operation: those that read the result anyway add it as they do, for the others it is added first.
+//! What an adapter has yet to add to a product's result. It is computed beside the product, and waits for the next operation: those
+//! that read the result anyway add it as they do, for the others it is added first.
 
-use catamount_model::{Heads, Result};
+use catamount_model::Result;
 
 use crate::cuda::{Cuda, Turn};
 use crate::kernels::args;
 use crate::pending::Pending;
 use crate::tensor::Format;
-
-/// Rows up to which queries and keys are rotated together with what the cache keeps.
-const FEW: usize = 1024;
 
 /// `y += part`, both `[n, outputs]`.
 #[derive(Clone, Copy)]
@@ -19,22 +16,6 @@ pub(crate) struct Correction {
     pub y: u64,
     pub part: u64,
     pub len: usize,
-}
-
-/// Queries and keys to be rotated, few rows of them: the cache may want them next.
-#[derive(Clone, Copy)]
-pub(crate) struct Rotation {
-    pub qkv_id: u64,
-    pub qkv: u64,
-    /// What an adapter adds first; zero for nothing.
-    pub part: u64,
-    pub n: usize,
-    pub heads: Heads,
-    /// Positions that the table knows.
-    pub known: usize,
-    pub positions: u64,
-    pub table: u64,
-    pub sign: f32,
 }
 
 impl Cuda {
@@ -57,33 +38,5 @@ impl Cuda {
     pub(crate) fn add_correction(&self, c: &Correction) -> Result<()> {
         let kernel = if self.format() == Format::Bf16 { c"axpby_bf16_bf16" } else { c"axpby_f32_f32" };
         self.launch(kernel, c.len.div_ceil(256), 256, args![c.len as u64, 1.0f32, c.part, 1.0f32, c.y])
-    }
-
-    /// Whether rows of these heads are rotated later, together with what the cache wants.
-    pub(crate) fn rotates_later(&self, n: usize, heads: Heads) -> bool {
-        n <= FEW && heads.qkv().is_multiple_of(8)
-    }
-
-    /// Rotates, and keeps keys and values: `cache` is its capacity, the rows' slots and its address.
-    pub(crate) fn rotate(&self, r: &Rotation, cache: Option<(usize, u64, u64)>) -> Result<()> {
-        let (rotated, half, width) = (r.heads.heads + r.heads.kv_heads, r.heads.dim / 2, r.heads.qkv());
-        let (capacity, slots, to) = cache.unwrap_or((0, 0, 0));
-        let list = args![
-            rotated,
-            half,
-            width,
-            r.known,
-            r.qkv,
-            r.part,
-            r.positions,
-            r.table,
-            r.sign,
-            r.heads.q(),
-            capacity,
-            slots,
-            to
-        ];
-        let threads = (rotated * half + r.heads.kv()).div_ceil(8).next_multiple_of(32).clamp(64, 512);
-        self.launch(c"rotate_rows", r.n, threads, list)
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub logits: Option<Remembered>,
     pub profile: Option<Profile>,
     pub pending: Option<Pending>,
+    /// The buffers that work left on a side reads.
+    pub read_beside: [u64; 3],
 }
 
 /// The right to queue operations: one thread at a time, so that scratch memory is not shared by two.
@@ -80,8 +82,15 @@ impl Cuda {
         let kernels = Kernels::load(&device, precision == Precision::Bf16)?;
         let workspace = Buffer::new(&device, WORKSPACE)?;
         let counters = Buffer::zeros(&device, 4 * COUNTERS)?;
-        let state =
-            State { matmul, scratch: HashMap::new(), staging: Staging::new()?, logits: None, profile: None, pending: None };
+        let state = State {
+            matmul,
+            scratch: HashMap::new(),
+            staging: Staging::new()?,
+            logits: None,
+            profile: None,
+            pending: None,
+            read_beside: [0; 3],
+        };
         Ok(Cuda { device, precision, kernels, workspace, counters, state: ReentrantMutex::new(RefCell::new(state)) })
     }
 
@@ -118,9 +127,27 @@ impl Cuda {
 
     /// The right to add to what waits.
     pub(crate) fn turn_to_wait(&self) -> Result<Turn<'_>> {
+        let turn = self.turn_beside()?;
+        self.join_loose()?;
+        Ok(turn)
+    }
+
+    /// The same for operations that may run while a side still has work that nothing waits for: they must not write to what it reads.
+    pub(crate) fn turn_beside(&self) -> Result<Turn<'_>> {
         let guard = self.state.lock();
         self.device.bind()?;
         Ok(Turn(guard))
+    }
+
+    /// Lets what follows wait for what was left on a side.
+    pub(crate) fn join_loose(&self) -> Result<()> {
+        if self.device.loose.load(Ordering::Relaxed) {
+            self.device.join(Side::Behind)?;
+            if !self.device.pending.load(Ordering::Relaxed) && !self.device.is_recording() {
+                self.device.release_deferred();
+            }
+        }
+        Ok(())
     }
 
     /// The format of activations and of the weights that operations read.
@@ -217,7 +244,13 @@ impl Cuda {
         turn.state().matmul.prepare(&self.device, self.workspace.pointer(), product)
     }
 
-    /// Queues `work` beside what follows, until [`Cuda::join`]; not while every kernel is being timed.
+    /// Where what is queued beside starts from; not while every kernel is being timed.
+    pub(crate) fn fork(&self, turn: &Turn<'_>) -> Result<()> {
+        let profiling = turn.state().profile.is_some();
+        if profiling { Ok(()) } else { self.device.fork() }
+    }
+
+    /// Queues `work` beside the rest, from [`Cuda::fork`] until [`Cuda::join`].
     pub(crate) fn beside(&self, turn: &Turn<'_>, side: Side, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let profiling = turn.state().profile.is_some();
         if profiling { work() } else { self.device.beside(side, work) }
@@ -250,7 +283,7 @@ impl Cuda {
 impl Drop for Cuda {
     fn drop(&mut self) {
         // Page-locked memory and plans are given back in this GPU's context, after what still uses them.
-        let _ = self.device.bind().and_then(|()| self.device.synchronize());
+        let _ = self.device.bind().and_then(|()| self.join_loose()).and_then(|()| self.device.synchronize());
     }
 }
 

@@ -72,6 +72,8 @@ pub(crate) struct Device {
     pub recording: AtomicBool,
     /// Whether operations wait to be launched together; their buffers must not go away before.
     pub pending: AtomicBool,
+    /// Whether work was left on a side that nothing waits for yet; its buffers must not go away before.
+    pub loose: AtomicBool,
     /// The buffers that the graph being recorded uses.
     pub touched: Mutex<HashSet<u64>>,
     /// Buffers given back while recording or while operations wait; freed afterwards.
@@ -114,7 +116,8 @@ impl Device {
             result::ctx::set_current(context).explain("using the GPU's context")?;
             let (least, greatest) = result::stream::get_priority_range().explain("reading the GPU's attributes")?;
             let create = |priority| {
-                result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority).explain("creating a stream")
+                result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority)
+                    .explain("creating a stream")
             };
             let (stream, sides) = (create(least.midpoint(greatest))?, [create(greatest)?, create(least)?]);
             let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).explain("creating an event");
@@ -138,6 +141,7 @@ impl Device {
                 next: AtomicU64::new(1),
                 recording: AtomicBool::new(false),
                 pending: AtomicBool::new(false),
+                loose: AtomicBool::new(false),
                 touched: Mutex::default(),
                 deferred: Mutex::default(),
                 graphs: Mutex::default(),
@@ -161,12 +165,18 @@ impl Device {
         self.sides.get(self.aside.load(Ordering::Relaxed)).copied().unwrap_or(self.stream)
     }
 
-    /// Launches `work` beside what follows on the stream. What it uses must stay untouched until [`Device::join`].
+    /// The point that work beside the stream starts from: what is queued there before is done by then. What is queued afterwards,
+    /// but before [`Device::beside`], is the first to be given room.
+    pub fn fork(&self) -> Result<()> {
+        // SAFETY: streams and events live as long as self.
+        unsafe { result::event::record(self.fork, self.stream) }.explain("marking a fork")
+    }
+
+    /// Launches `work` beside the stream, from the last [`Device::fork`] on. What it uses must stay untouched until [`Device::join`].
     pub fn beside(&self, side: Side, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let stream = self.sides[side as usize];
-        // SAFETY: streams and events live as long as self.
+        // SAFETY: as above.
         unsafe {
-            result::event::record(self.fork, self.stream).explain("marking a fork")?;
             let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
             result::stream::wait_event(stream, self.fork, flags).explain("forking a stream")?;
         }
@@ -181,6 +191,9 @@ impl Device {
 
     /// Lets what follows on the stream wait for what [`Device::beside`] launched there.
     pub fn join(&self, side: Side) -> Result<()> {
+        if let Side::Behind = side {
+            self.loose.store(false, Ordering::Relaxed);
+        }
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: as above.
         unsafe { result::stream::wait_event(self.stream, self.joins[side as usize], flags) }.explain("joining a stream")
@@ -220,7 +233,7 @@ impl Device {
     fn release(&self, id: u64, pointer: sys::CUdeviceptr) {
         // A recording that uses this buffer must never run again.
         self.graphs.lock().forget_buffer(id);
-        if self.recording.load(Ordering::Relaxed) || self.pending.load(Ordering::Relaxed) {
+        if [&self.recording, &self.pending, &self.loose].iter().any(|f| f.load(Ordering::Relaxed)) {
             self.deferred.lock().push(pointer);
             return;
         }

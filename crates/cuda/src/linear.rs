@@ -41,7 +41,11 @@ impl Cuda {
         weight: &CudaTensor,
         dx: &mut CudaTensor,
     ) -> Result<()> {
-        let turn = self.turn()?;
+        let turn = self.turn_beside()?;
+        if turn.state().read_beside.contains(&dx.numbers.id) {
+            self.join_loose()?;
+        }
+        self.flush(&turn)?;
         let operands = [dy.numbers.id, dx.numbers.id];
         let x = Matrix::new((self.read(dy, n * outputs)?, self.format()), outputs);
         let y = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);

@@ -1,6 +1,7 @@
-//! LoRA's products. The fused kernels serve the usual shapes in bf16; the rest goes through plain products, a part at a time.
+//! LoRA's products. The fused kernels serve the usual shapes in bf16; the rest goes through plain products (`plain_lora.rs`).
 
 use std::ffi::CStr;
+use std::sync::atomic::Ordering;
 
 use catamount_model::{Dropout, Error, Lora, Result};
 
@@ -8,7 +9,7 @@ use crate::correction::Correction;
 use crate::cuda::{Cuda, Turn};
 use crate::device::Side;
 use crate::kernels::{args, lora_gradient_shared};
-use crate::matmul::{Matrix, Product};
+use crate::matmul::Product;
 use crate::pending::Pending;
 use crate::tensor::{CudaTensor, Format};
 
@@ -16,15 +17,15 @@ use crate::tensor::{CudaTensor, Format};
 pub(crate) type Parts = [i32; 8];
 
 /// The addresses of a LoRA operation, checked.
-struct Site<'a> {
-    n: usize,
-    lora: &'a Lora<'a, CudaTensor>,
-    a: u64,
-    b: u64,
+pub(crate) struct Site<'a> {
+    pub n: usize,
+    pub lora: &'a Lora<'a, CudaTensor>,
+    pub a: u64,
+    pub b: u64,
     /// Columns of `t`.
-    width: usize,
-    key: u64,
-    p: f32,
+    pub width: usize,
+    pub key: u64,
+    pub p: f32,
 }
 
 impl Site<'_> {
@@ -78,9 +79,14 @@ fn variant<const N: usize>(kernels: Variants<N>, wanted: usize, drop: bool) -> (
     (tiles, if drop { dropping } else { plain })
 }
 
+/// Whether an adapter's result has few columns for the work that it takes.
+fn outputs_are_narrow(lora: &Lora<'_, CudaTensor>) -> bool {
+    lora.outputs <= lora.inputs + lora.inputs / 2
+}
+
 /// Blocks that fill any GPU.
 const BLOCKS: usize = 528;
-/// Rows up to which an inner product runs beside the product it belongs to.
+/// Rows that count as few.
 const BESIDE: usize = 512;
 /// Slices of an inner product at most: one block adds them all up.
 const SLICES: usize = 32;
@@ -125,7 +131,9 @@ impl Cuda {
             self.flush(&turn)?;
             return self.lora_forward_plain(&turn, &s, x, t, y);
         }
-        if let Some(product) = waiting.filter(|_| n <= BESIDE) {
+        // A result that is no wider than the input is quickly added to afterwards, by whatever reads it next; and with few rows
+        // every result is.
+        if let Some(product) = waiting.filter(|_| n <= BESIDE || outputs_are_narrow(lora)) {
             return self.lora_beside(&turn, &s, &product, x, t, (y_id, y));
         }
         self.lora_inner(&turn, &s, s.whole(), 1, s.width, (x, lora.inputs), s.a, t, 1.0 / s.kept(), s.p)?;
@@ -154,16 +162,18 @@ impl Cuda {
         da: &mut CudaTensor,
         db: &mut CudaTensor,
     ) -> Result<()> {
-        let turn = self.turn_to_wait()?;
+        let turn = self.turn_beside()?;
         let waiting = self.take_product(&turn, [dy.numbers.id, dx.numbers.id])?;
         let s = self.site(n, lora)?;
         let (parts, rank, inputs, outputs) = (lora.parts.len(), lora.rank, lora.inputs, lora.outputs);
+        let ids = [x.numbers.id, t.numbers.id, dy.numbers.id];
         let rows: usize = lora.parts.iter().map(|p| p.len()).sum();
         let (x, t, dy) = (self.read(x, n * inputs)?, self.read(t, n * s.width)?, self.read(dy, n * outputs)?);
         let (dx, da) = (self.write(dx, n * inputs)?, self.write_exact(da, s.width * inputs)?);
         let db = self.write_exact(db, rows * rank)?;
         let dt = self.scratch(&turn, "lora dt", n * s.width * self.format().bytes())?;
         if !self.fused(&s) {
+            self.join_loose()?;
             waiting.map_or(Ok(()), |product| self.product(&turn, &product))?;
             self.flush(&turn)?;
             return self.lora_gradients_plain(&turn, &s, x, t, dy, dx, da, db, dt);
@@ -183,45 +193,61 @@ impl Cuda {
         let outer = |add| self.lora_outer(&s, s.whole(), 1, s.width, inputs, dt, (s.a, true), (dx, inputs), kept, s.p, add);
         // What the large product does not need fills what it leaves idle. Its result is added to afterwards if it is the narrower
         // matrix, which costs less than waiting for dt.
-        let launched = match waiting {
-            Some(product) if outputs >= inputs => {
-                self.beside(&turn, Side::Behind, || narrow().and_then(|()| gradients()))?;
-                let launched = self.product(&turn, &product);
-                self.join(&turn, Side::Behind)?;
-                launched.and_then(|()| outer(true))
-            }
-            waiting => {
-                narrow()?;
-                self.beside(&turn, Side::Behind, gradients)?;
-                let launched = outer(waiting.is_none())
-                    .and_then(|()| waiting.map_or(Ok(()), |p| self.product(&turn, &Product { beta: 1.0, ..p })));
-                self.join(&turn, Side::Behind)?;
-                launched
-            }
+        let first = waiting.filter(|_| outputs >= inputs);
+        if first.is_none() {
+            self.join_loose()?;
+            narrow()?;
+        }
+        self.fork(&turn)?;
+        // The product comes first: small blocks would keep its large ones from their place.
+        let launched = match (first, waiting) {
+            (Some(product), _) => self.product(&turn, &product),
+            (None, Some(product)) => outer(false).and_then(|()| self.product(&turn, &Product { beta: 1.0, ..product })),
+            (None, None) => outer(true),
         };
-        launched?;
+        let beside =
+            self.beside(&turn, Side::Behind, || if first.is_some() { narrow().and_then(|()| gradients()) } else { gradients() });
+        if first.is_some() || waiting.is_none() || beside.is_err() {
+            self.join(&turn, Side::Behind)?;
+        } else {
+            // A product as wide as this leaves little idle: the gradients may last until an operation needs what they use.
+            turn.state().read_beside = ids;
+            self.device.loose.store(turn.state().profile.is_none(), Ordering::Relaxed);
+        }
+        launched.and(beside)?;
+        if first.is_some() {
+            outer(true)?;
+        }
         self.flush(&turn)
     }
 
-    /// The forward pass of few rows. It takes less time than the weights of the product take to arrive, and runs beside it; what
-    /// comes next reads the result anyway, and adds the adapter's part to it.
+    /// The forward pass beside the product. With few rows it takes less time than the weights take to arrive, with many it fills
+    /// what the product leaves idle; what comes next reads the result anyway, and adds the adapter's part to it.
     fn lora_beside(&self, turn: &Turn<'_>, s: &Site<'_>, product: &Product, x: u64, t: u64, (y_id, y): (u64, u64)) -> Result<()> {
         let Lora { rank, scale, inputs, outputs, parts, .. } = *s.lora;
         let len = s.n * outputs;
         let part = self.scratch(turn, "adapter part", 2 * len)?;
         let covered = parts.iter().map(|p| p.len()).sum::<usize>() == outputs;
         self.lora_partials(turn, s, s.whole(), 1, s.width)?;
-        self.beside(turn, Side::Ahead, || {
+        let work = || {
             if !covered {
                 self.clear_bytes(part, 2 * len)?;
             }
             self.lora_inner(turn, s, s.whole(), 1, s.width, (x, inputs), s.a, t, 1.0 / s.kept(), s.p)?;
             let to = (part, outputs);
             self.lora_outer(s, s.parts(), parts.len(), rank, s.longest(), t, (s.b, false), to, scale, 0.0, false)
-        })?;
-        let launched = self.product(turn, product);
-        self.join(turn, Side::Ahead)?;
-        launched?;
+        };
+        self.fork(turn)?;
+        let side = if s.n <= BESIDE { Side::Ahead } else { Side::Behind };
+        let (launched, beside) = match side {
+            Side::Ahead => {
+                let beside = self.beside(turn, side, work);
+                (self.product(turn, product), beside)
+            }
+            Side::Behind => (self.product(turn, product), self.beside(turn, side, work)),
+        };
+        self.join(turn, side)?;
+        launched.and(beside)?;
         self.flush(turn)?;
         self.leave(turn, Pending::Correction(Correction { y_id, y, part, len }));
         Ok(())
@@ -312,91 +338,5 @@ impl Cuda {
         let threads = if tiles < 3 && grid.0 * grid.1 * grid.2 <= 132 && s.n >= 512 { 512 } else { 256 };
         let list = args![s.n, parts, width, x, x_stride, t, s.width, grad, c_stride, j_stride, factor, s.key, p];
         self.launch_box(kernel, grid, threads, lora_gradient_shared(tiles), list)
-    }
-
-    fn lora_forward_plain(&self, turn: &Turn<'_>, s: &Site<'_>, x: u64, t: u64, y: u64) -> Result<()> {
-        let (l, format) = (s.lora, self.format());
-        let x = self.dropped(turn, s, x)?;
-        let matrix = |pointer, stride| Matrix::new((pointer, format), stride);
-        let inner = Product {
-            rows: s.n,
-            columns: s.width,
-            inner: l.inputs,
-            x: matrix(x, l.inputs),
-            y: matrix(s.a, l.inputs).transposed(),
-            out: matrix(t, s.width),
-            alpha: 1.0,
-            beta: 0.0,
-            bias: None,
-        };
-        self.product(turn, &inner)?;
-        let mut before = 0;
-        for (i, part) in l.parts.iter().enumerate() {
-            let outer = Product {
-                rows: s.n,
-                columns: part.len(),
-                inner: l.rank,
-                x: matrix(t, s.width).skip(i * l.rank),
-                y: matrix(s.b, l.rank).skip(before * l.rank).transposed(),
-                out: matrix(y, l.outputs).skip(part.start),
-                alpha: l.scale,
-                beta: 1.0,
-                bias: None,
-            };
-            self.product(turn, &outer)?;
-            before += part.len();
-        }
-        Ok(())
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn lora_gradients_plain(
-        &self,
-        turn: &Turn<'_>,
-        s: &Site<'_>,
-        x: u64,
-        t: u64,
-        dy: u64,
-        dx: u64,
-        da: u64,
-        db: u64,
-        dt: u64,
-    ) -> Result<()> {
-        let (l, n, format) = (s.lora, s.n, self.format());
-        let matrix = |pointer, stride| Matrix::new((pointer, format), stride);
-        let exact = |pointer, stride| Matrix::new((pointer, Format::F32), stride);
-        let product = |rows, columns, inner, x, y, out, alpha, beta| {
-            self.product(turn, &Product { rows, columns, inner, x, y, out, alpha, beta, bias: None })
-        };
-        let mut before = 0;
-        for (i, part) in l.parts.iter().enumerate() {
-            let dy = matrix(dy, l.outputs).skip(part.start);
-            let b = matrix(s.b, l.rank).skip(before * l.rank);
-            product(n, l.rank, part.len(), dy, b, matrix(dt, s.width).skip(i * l.rank), l.scale, 0.0)?;
-            let (t, db) = (matrix(t, s.width).skip(i * l.rank), exact(db, l.rank).skip(before * l.rank));
-            product(part.len(), l.rank, n, dy.transposed(), t, db, l.scale, 1.0)?;
-            before += part.len();
-        }
-        let x = self.dropped(turn, s, x)?;
-        let (dt, a) = (matrix(dt, s.width), matrix(s.a, l.inputs));
-        product(s.width, l.inputs, n, dt.transposed(), matrix(x, l.inputs), exact(da, l.inputs), 1.0, 1.0)?;
-        if s.p == 0.0 {
-            return product(n, l.inputs, s.width, dt, a, matrix(dx, l.inputs), 1.0, 1.0);
-        }
-        let len = n * l.inputs;
-        let through = self.scratch(turn, "lora dx", len * format.bytes())?;
-        product(n, l.inputs, s.width, dt, a, matrix(through, l.inputs), 1.0, 0.0)?;
-        self.launch(c"dropout", len.div_ceil(256), 256, args![len as u64, s.key, s.p, 1usize, through, dx])
-    }
-
-    /// The adapter's input after dropout: itself where there is none.
-    fn dropped(&self, turn: &Turn<'_>, s: &Site<'_>, x: u64) -> Result<u64> {
-        if s.p == 0.0 {
-            return Ok(x);
-        }
-        let len = s.n * s.lora.inputs;
-        let to = self.scratch(turn, "lora input", len * self.format().bytes())?;
-        self.launch(c"dropout", len.div_ceil(256), 256, args![len as u64, s.key, s.p, 0usize, x, to])?;
-        Ok(to)
     }
 }

@@ -70,7 +70,7 @@ pub(crate) const WORKSPACE: usize = 128 << 20;
 /// Plans kept before starting over: packed batches have many different lengths.
 const PLANS: usize = 8192;
 /// Candidates that are timed, and how often each.
-const CANDIDATES: usize = 12;
+const CANDIDATES: usize = 40;
 const ROUNDS: usize = 3;
 /// Only products of few rows are timed, whose weights are large: they wait for memory, of which the library's guesses take little
 /// account. The speed of the others depends on how warm the GPU is, more than on the choice.
@@ -166,13 +166,7 @@ impl Matmul {
         Ok(Some(candidates[if best[fastest] < 0.985 * best[0] { fastest } else { 0 }]))
     }
 
-    fn launch(
-        &self,
-        device: &Device,
-        workspace: u64,
-        p: &Product,
-        plan: &Plan,
-    ) -> std::result::Result<(), result::CublasError> {
+    fn launch(&self, device: &Device, workspace: u64, p: &Product, plan: &Plan) -> std::result::Result<(), result::CublasError> {
         // SAFETY: the operands were checked by the caller to lie inside their buffers; the plan matches their layout.
         unsafe {
             if let Some(bias) = p.bias {

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use catamount_model::{AdamW, Result};
 
-use crate::correction::{Correction, Rotation};
+use crate::correction::Correction;
 use crate::cuda::{Cuda, Turn};
 use crate::kernels::{Arg, args};
 use crate::matmul::Product;
+use crate::rotation::Rotation;
 
 /// What waits.
 pub(crate) enum Pending {
@@ -110,7 +111,7 @@ impl Cuda {
         };
         // Buffers given back meanwhile were still needed until here.
         self.device.pending.store(false, Ordering::Relaxed);
-        if !self.device.recording.load(Ordering::Relaxed) {
+        if !self.device.is_recording() && !self.device.loose.load(Ordering::Relaxed) {
             self.device.release_deferred();
         }
         launched

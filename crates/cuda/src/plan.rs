@@ -163,8 +163,7 @@ impl Plan {
         asked?;
         // SAFETY: filled by the library.
         let found = found.iter().take(returned as usize).map(|f| unsafe { f.assume_init() });
-        let usable: Vec<_> =
-            found.filter(|f| f.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS).map(|f| f.algo).collect();
+        let usable: Vec<_> = found.filter(|f| f.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS).map(|f| f.algo).collect();
         if usable.is_empty() { Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED)) } else { Ok(usable) }
     }
 }

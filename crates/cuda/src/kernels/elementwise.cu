@@ -148,7 +148,7 @@ extern "C" __global__ void rope(int heads, int half, int width, int positions, T
     else rope_row<1>(heads, half, qkv + row * width, angles, sign);
 }
 
-// The same for few rows, whose keys and values also go to their slots in the cache, if there is one. `part` as above.
+// The same for rows whose keys and values also go to their slots in the cache, if there is one. `part` as above.
 template <int V>
 DEVICE void rotate_row(int rotated, int half, int width, T* x, const T* part, const float* angles, float sign, int q, T* kept) {
     int pairs = rotated * half / V, rest = (width - rotated * 2 * half) / V;

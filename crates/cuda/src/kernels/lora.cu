@@ -92,18 +92,27 @@ DEVICE void inner(int n, Parts parts, int rows_of_m, const bf16* __restrict__ x,
         if (earlier != slices - 1) return;
         __threadfence();
     }
-    for (int i = threadIdx.x; i < SIZE; i += blockDim.x) {
-        int r = blockIdx.x * 32 + i / (NT * 8), j = j0 + i % (NT * 8);
-        if (r >= n || j >= rows_of_m) continue;
-        float sum = 0;
+    // Four columns a thread, and all slices of them on their way at once: this is what the whole kernel waits for.
+    for (int i = threadIdx.x * 4; i < SIZE; i += blockDim.x * 4) {
+        int r = blockIdx.x * 32 + i / (NT * 8), j = j0 + i % (NT * 8), at = i / (NT * 8) * LINE + i % (NT * 8);
+        float sum[4] = {};
         if (slices > 1) {
-#pragma unroll 8
-            for (int s = 0; s < slices; s++) sum += __ldcg(mine + s * SIZE + i);
+            for (int first = 0; first < slices; first += 16) {
+                float4 v[16];
+#pragma unroll
+                for (int s = 0; s < 16; s++) {
+                    bool valid = first + s < slices;
+                    v[s] = valid ? __ldcg((const float4*)(mine + (first + s) * SIZE + i)) : make_float4(0, 0, 0, 0);
+                }
+#pragma unroll
+                for (int s = 0; s < 16; s++) sum[0] += v[s].x, sum[1] += v[s].y, sum[2] += v[s].z, sum[3] += v[s].w;
+            }
         } else {
-            int at = i / (NT * 8) * LINE + i % (NT * 8);
-            sum = sums[0][at] + sums[1][at] + sums[2][at] + sums[3][at];
+            for (int e = 0; e < 4; e++) sum[e] = sums[0][at + e] + sums[1][at + e] + sums[2][at + e] + sums[3][at + e];
         }
-        put(t + (u64)r * t_stride + part * rows_of_m + j, sum * factor);
+        for (int e = 0; e < 4; e++) {
+            if (r < n && j + e < rows_of_m) put(t + (u64)r * t_stride + part * rows_of_m + j + e, sum[e] * factor);
+        }
     }
 }
 #define INNER(NAME, NT, DROP)                                                                                                           \

@@ -68,6 +68,7 @@ pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
 pub fn recording<B: Backend>(b: &B) {
     let bench = Bench::new(b);
     let (n, d, key) = (16, 128, 41);
+    let whole = 0..d;
     for life in 0..2u64 {
         let weight = bench.frozen(d * d, 1 + life);
         let norm = bench.frozen(d, 2);
@@ -80,9 +81,16 @@ pub fn recording<B: Backend>(b: &B) {
         let mut out = bench.output(n * d, Kind::Exact);
         for round in 0..5u64 {
             b.upload(&random(n * d, 10 + round), &mut x, 0).unwrap();
-            let parts = [0..d];
-            let lora =
-                Lora { a: &a, b: &narrow, rank: 16, scale: 0.5, inputs: d, outputs: d, parts: &parts, dropout: None };
+            let lora = Lora {
+                a: &a,
+                b: &narrow,
+                rank: 16,
+                scale: 0.5,
+                inputs: d,
+                outputs: d,
+                parts: std::slice::from_ref(&whole),
+                dropout: None,
+            };
             // An adapter works beside its linear map: what it adds must not be lost, nor come too late.
             let mut run = |(h, rstd): &mut (B::Tensor, B::Tensor), out: &mut B::Tensor| {
                 b.rms_norm(n, d, 1e-5, &x, &norm, rstd, h)?;
