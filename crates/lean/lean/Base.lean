@@ -1,8 +1,8 @@
 /-
 The proof server: one JSON request a line on stdin, one JSON answer a line on stdout (see PROTOCOL.md).
 
-The server is one module cut into files that are joined in this order when it is built: Base, Context, Policy, Kernel,
-Proof, Source, Steps, Trace, File, Serve.
+The server is one module cut into files that are joined in this order when it is built: Base, Context, Policy,
+Header, Statement, Bend, Kernel, Proof, Source, Steps, Trace, File, Serve.
 
 Style. The WebAssembly package of Lean ships only the exported part of the .olean files, where the compiler cannot
 resolve compiler-made helpers (`List.reverse._redArg`, specialisations, private loops behind `for`) that inlining

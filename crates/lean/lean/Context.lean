@@ -1,5 +1,11 @@
 /-! ### Contexts: where a command or a proof stands, and how elaborator code is run there -/
 
+/-- A header without what could bend a statement: its own syntax, and its instances for what the library already knows. -/
+structure PlainHeader where
+  state : Option Command.State   -- none where the rest of the header needs what was left out
+  leftSyntax : Bool
+  leftInstances : List Name
+
 /-- What commands leave behind: the state, and its innermost scope's environment, options, namespace and opens. -/
 structure Ctx where
   cmd : Command.State
@@ -7,6 +13,7 @@ structure Ctx where
   opts : Options
   ns : Name
   opens : List OpenDecl
+  plain : Option PlainHeader := none   -- where it differs from the whole
 
 def ctxOf (st : Command.State) : Ctx :=
   match st.scopes with

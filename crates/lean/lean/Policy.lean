@@ -68,7 +68,8 @@ where
 def harmlessAttributes : List String :=
   ["simp", "ext", "reducible", "irreducible", "semireducible", "instance", "inline", "noinline", "always_inline", "specialize",
    "refl", "symm", "trans", "congr", "norm_cast", "push_cast", "elab_as_elim", "match_pattern", "grind", "deprecated", "class",
-   "local", "scoped", "-simp", "-", "expose", "induction_eliminator", "cases_eliminator", "coe", "simps", "to_additive", "aesop", "gcongr", "mono"]
+   "local", "scoped", "-simp", "-", "expose", "induction_eliminator", "cases_eliminator", "coe", "simps", "to_additive", "aesop", "gcongr", "mono",
+   "inherit_doc", "nolint", "fun_prop", "measurability", "continuity", "bound", "macro_inline", "pp_nodot"]
 
 mutual
 partial def badAttribute (stx : Syntax) : Option String :=
@@ -95,6 +96,57 @@ def headerCommands : List Name :=
    `Lean.Parser.Command.attribute, `Lean.Parser.Command.moduleDoc, `Lean.Parser.Command.declaration,
    `Lean.Parser.Command.deriving, `Lean.Parser.Command.noncomputableSection]
 
+/-- Commands that extend the syntax. They may stand in a header where they run no code; whether they may touch the statement
+is decided when it is elaborated. -/
+def syntaxCommands : List Name :=
+  [`Lean.Parser.Command.notation, `Lean.Parser.Command.mixfix, `Lean.Parser.Command.macro, `Lean.Parser.Command.macro_rules,
+   `Lean.Parser.Command.syntax]
+
+mutual
+/-- Whether a node of one of these kinds is in the syntax. -/
+partial def holdsKind (ks : List Name) (stx : Syntax) : Bool :=
+  if memberName stx.getKind ks then true else holdsKindIn ks stx.getArgs 0
+
+partial def holdsKindIn (ks : List Name) (args : Array Syntax) (i : Nat) : Bool :=
+  match args[i]? with
+  | none => false
+  | some a => if holdsKind ks a then true else holdsKindIn ks args (i + 1)
+end
+
+def quotations : List Name :=
+  [`Lean.Parser.Term.quot, `Lean.Parser.Tactic.quot, `Lean.Parser.Tactic.quotSeq, `Lean.Parser.Term.dynamicQuot]
+
+/-- Whether a macro's body is a quotation with nothing but variables put into it: no code. -/
+partial def isTemplate (body : Syntax) : Bool :=
+  if memberName body.getKind quotations then !(holdsKind [`antiquotNestedExpr] body)
+  else body.getNumArgs == 1 && isTemplate (body.getArg 0)
+
+mutual
+/-- The alternatives of `macro_rules` whose right-hand side is not a template. -/
+partial def codeAlternative (stx : Syntax) : Bool :=
+  if stx.getKind == `Lean.Parser.Term.matchAlt then !(isTemplate (stx.getArg (stx.getNumArgs - 1)))
+  else codeAlternativeIn stx.getArgs 0
+
+partial def codeAlternativeIn (args : Array Syntax) (i : Nat) : Bool :=
+  match args[i]? with
+  | none => false
+  | some a => if codeAlternative a then true else codeAlternativeIn args (i + 1)
+end
+
+def lastArg (stx : Syntax) : Syntax := stx.getArg (stx.getNumArgs - 1)
+
+/-- Why a command that extends the syntax may not stand in a header, if it may not. -/
+def syntaxForbids (stx : Syntax) : Option String :=
+  let k := stx.getKind
+  if k == `Lean.Parser.Command.macro then
+    let tail := lastArg stx
+    if (tail.getArg 1).getId == `command then some "a header's `macro` may not make commands"
+    else if isTemplate (lastArg tail) then none
+    else some "a header's `macro` must be a quotation that holds no code"
+  else if k == `Lean.Parser.Command.macro_rules then
+    if codeAlternative stx then some "a header's `macro_rules` must give quotations that hold no code" else none
+  else none
+
 /-- Why a command may not stand in a header, if it may not. -/
 partial def headerForbids (stx : Syntax) : Option String :=
   let k := stx.getKind
@@ -105,10 +157,11 @@ partial def headerForbids (stx : Syntax) : Option String :=
   else if k == `Lean.Parser.Command.mutual then each (stx.getArg 1).getArgs 0
   else if k == `Lean.Parser.Command.declaration && (stx.getArg 1).getKind == `Lean.Parser.Command.axiom then
     some "the header declares an axiom"
-  else if memberName k headerCommands then
-    match forbidden stx with
-    | some why => some (String.append "in the header, " why)
-    | none => badAttribute stx
+  else if memberName k headerCommands || memberName k syntaxCommands then
+    match forbidden stx, syntaxForbids stx with
+    | some why, _ => some (String.append "in the header, " why)
+    | none, some why => some why
+    | none, none => badAttribute stx
   else some (join5 "a header may not use `" (firstWord stx) "` (" (nameText k) "): it can change what the statement means or run code")
 where
   each (args : Array Syntax) (i : Nat) : Option String :=
@@ -135,7 +188,7 @@ partial def newConstants (base env : Environment) (todo : List Name) (acc : List
       | none => newConstants base env rest acc
       | some ci =>
         let acc := n :: acc
-        let inType := pushAll ci.type.getUsedConstants 0 rest
+        let inType := pushAll ci.type.getUsedConstants 0 (constructors ci rest)
         match ci.value? (allowOpaque := true) with
         | some v => newConstants base env (pushAll v.getUsedConstants 0 inType) acc
         | none => newConstants base env inType acc
@@ -144,6 +197,13 @@ where
     match ns[i]? with
     | none => acc
     | some n => pushAll ns (i + 1) (n :: acc)
+  -- What a type means is in its constructors.
+  constructors (ci : ConstantInfo) (acc : List Name) : List Name :=
+    match ci with
+    | .inductInfo v => revOnto v.ctors acc
+    | .ctorInfo v => v.induct :: acc
+    | .recInfo v => v.getMajorInduct :: acc
+    | _ => acc
 
 /-- Namespaces whose members can be written without their prefix. -/
 def openNamespaces (c : Ctx) : List Name := own c.ns (opened c.opens)
@@ -156,13 +216,20 @@ where
     | .simple ns _ :: r => ns :: opened r
     | _ :: r => opened r
 
-/-- The base constant that `n` hides when written short, if any. -/
+/-- Whether a name means something: a constant, or what `export` made of one (`max`, `some`). -/
+def isMeaningful (base : Environment) (n : Name) : Bool :=
+  if hasConst base n then true
+  else match getAliases base n false with
+    | [] => false
+    | _ => true
+
+/-- The base's name that `n` hides when written short, if any. -/
 def hides (base : Environment) (n : Name) : List Name → Option Name
-  | [] => none
+  | [] => if isMeaningful base n then some n else none
   | ns :: r =>
     if ns.isPrefixOf n && !(ns == n) then
       let short := n.replacePrefix ns .anonymous
-      if hasConst base short then some short else hides base n r
+      if isMeaningful base short then some short else hides base n r
     else hides base n r
 
 def hiddenBy (base : Environment) (spaces : List Name) : List Name → Option String
@@ -172,6 +239,32 @@ def hiddenBy (base : Environment) (spaces : List Name) : List Name → Option St
     | some s => some (join5 "the header's `" (nameText n) "` hides `" (nameText s) "`, which the statement may mean")
     | none => hiddenBy base spaces ns
 
+/-- Signs that every reader knows, and what they must stand for. -/
+def wellKnown : List (Name × Name) := [(`ℕ, `Nat), (`ℤ, `Int), (`ℚ, `Rat), (`ℝ, `Real), (`ℂ, `Complex)]
+
+def standsFor (n : Name) : List (Name × Name) → Option Name
+  | [] => none
+  | (sign, meaning) :: r => if sign == n then some meaning else standsFor n r
+
+/-- A constant of the header with a well-known sign for its name and another meaning. -/
+def misnamed (env : Environment) : List Name → Option String
+  | [] => none
+  | n :: ns =>
+    match standsFor (lastPart n) wellKnown with
+    | none => misnamed env ns
+    | some m =>
+      match env.find? n with
+      | none => misnamed env ns
+      | some ci =>
+        let right := match ci.value? with
+          | some (.const c _) => c == m
+          | _ => false
+        if right then misnamed env ns else some (join5 "the header's `" (nameText n) "` is not `" (nameText m) "`")
+where
+  lastPart : Name → Name
+    | .str _ s => .str .anonymous s
+    | n => n
+
 /-- `open X renaming a → b` and `open X (b)` where `b` already means something else. -/
 def hiddenByOpen (base : Environment) : List OpenDecl → Option String
   | [] => none
@@ -180,28 +273,6 @@ def hiddenByOpen (base : Environment) : List OpenDecl → Option String
       some (join5 "the header opens `" (nameText full) "` as `" (nameText short) "`, which already means something else")
     else hiddenByOpen base r
   | _ :: r => hiddenByOpen base r
-
-/-- Is `ty` (after its arguments) a class that the base already has an instance of? -/
-def alreadyInstance (ty : Expr) : TermElabM Bool := do
-  let (_, _, goal) ← Meta.forallMetaTelescope ty
-  match (← Meta.isClass? goal) with
-  | none => return false
-  | some _ =>
-    match (← Meta.synthInstance? goal) with
-    | some _ => return true
-    | none => return false
-
-/-- A reachable instance of the header for which the base has one already: it silently replaces a meaning. -/
-def replacedInstance (base : Ctx) (env : Environment) : List Name → BaseIO (Option String)
-  | [] => return none
-  | n :: ns => do
-    match env.find? n with
-    | none => replacedInstance base env ns
-    | some ci =>
-      -- A type that mentions header constants cannot have had an instance before: the base does not know them.
-      match (← runTerm base n 200000 (coreState base.env `_policy) {} {} (alreadyInstance ci.type)) with
-      | .ok (((true, _), _), _) => return some (join3 "the header's instance `" (nameText n) "` replaces one that already exists")
-      | _ => replacedInstance base env ns
 
 /-- Hypotheses that `variable [..]` adds although nothing in the statement is about them. -/
 def closedInstances : Expr → Nat → Nat
@@ -230,7 +301,7 @@ where
   ids (a : Array Syntax) (i : Nat) : Option Name :=
     match a[i]? with
     | none => none
-    | some x => if hasConst base x.getId then some x.getId else ids a (i + 1)
+    | some x => if isMeaningful base x.getId then some x.getId else ids a (i + 1)
   go (a : Array Syntax) (i : Nat) : Option Name :=
     match a[i]? with
     | none => none
@@ -249,20 +320,4 @@ partial def anyVariableHides (base : Environment) (vs : Array (TSyntax `Lean.Par
   | some v => match variableHides base v.raw with
     | some n => some (join3 "the header's variable `" (nameText n) "` hides a constant of the same name")
     | none => anyVariableHides base vs (i + 1)
-
-/-- Why the header of context `c`, over the imports `base`, bends a statement elaborated to `type`, if it does. -/
-def headerBends (base c : Ctx) (env : Environment) (stx : Syntax) (type : Expr) : BaseIO (Option String) := do
-  match anyVariableHides base.env (scopeVariables c.cmd) 0 with
-  | some why => return some why
-  | none =>
-  match hiddenByOpen base.env c.opens with
-  | some why => return some why
-  | none =>
-  if closedInstances type 0 > countKind `Lean.Parser.Term.instBinder stx then
-    return some "the header's `variable` adds a hypothesis that the statement does not mention"
-  else
-    let new := newConstants base.env env type.getUsedConstants.toList []
-    match hiddenBy base.env (openNamespaces c) new with
-    | some why => return some why
-    | none => replacedInstance base env new
 

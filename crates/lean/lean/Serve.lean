@@ -67,14 +67,9 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     match st.ctxs[natField j "ctx" 0]? with
     | none => return (noSuch "context", st)
     | some c =>
-      let s := strField j "text"
-      -- Where the compiler lacks what it needs (see `fileStart`), a definition must not fail for that.
-      match (← runTrusted "noncomputable section" c.cmd) with
+      match (← runHeader c (strField j "text")) with
       | .error e => return (e.fields, st)
-      | .ok base =>
-      match (← runCommands headerForbids s (inputCtx s) {} base) with
-      | .error e => return (e.fields, st)
-      | .ok cs => return (ok [("ctx", num st.ctxs.size)], { st with ctxs := st.ctxs.push (ctxOf cs), files := st.files.push #[] })
+      | .ok h => return (ok [("ctx", num st.ctxs.size)], { st with ctxs := st.ctxs.push h, files := st.files.push #[] })
   | "file" =>
     match st.ctxs[natField j "ctx" 0]? with
     | none => return (noSuch "context", st)

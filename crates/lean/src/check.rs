@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::Lean;
 use crate::process::Failure;
+use crate::reading::misleading;
 use crate::session::{Target, disallowed};
 use crate::wire::Request;
 use crate::worker::{Place, PlaceText, Trouble, Worker};
@@ -104,6 +105,12 @@ impl Lean {
 
     /// Rules on one claim, in a fresh process and within [`crate::Options::check_limit`].
     pub fn rule(&self, claim: &Claim) -> Result<Ruling, Fault> {
+        let fields = [("header", &claim.header), ("statement", &claim.statement)];
+        for (field, text) in fields {
+            if let Some(why) = misleading(text) {
+                return Ok(Ruling::refused(&claim.name, format!("policy: in the {field}, {why}")));
+            }
+        }
         let theorem = Theorem {
             name: claim.name.clone(),
             statement: claim.statement.clone(),

@@ -1,21 +1,53 @@
 //! Processes that only check finished proofs: how many there are, and who gets one.
 
+use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::worker::{Place, PlaceText, Worker};
+use crate::worker::{Place, PlaceText, Worker, key};
 
-/// The checking processes, each with the place it serves: a file, or the bare imports.
+/// The checking processes.
 pub(crate) struct Checkers {
     most: usize,
+    /// A process that holds so many MiB gets no further files.
+    full_mb: u64,
     all: Mutex<Vec<Checker>>,
     freed: Condvar,
 }
 
 struct Checker {
     id: u64,
-    place: Place,
+    imports: Vec<String>,
+    /// The files it has elaborated, by chain; `None` for one that serves headers, on the bare imports.
+    chains: Option<HashSet<String>>,
     /// At rest: the process and how many proofs it has checked. `None` while somebody has it.
     idle: Option<(Worker, usize)>,
+}
+
+impl Checker {
+    fn new(id: u64, place: &Place) -> Checker {
+        let chains = matches!(place.text, PlaceText::Files(_)).then(HashSet::new);
+        Checker { id, imports: place.imports.clone(), chains, idle: None }
+    }
+
+    /// Whether it could serve the place, if only after elaborating files.
+    fn fits(&self, place: &Place) -> bool {
+        self.imports == place.imports && self.chains.is_some() == matches!(place.text, PlaceText::Files(_))
+    }
+
+    fn holds(&self, place: &Place) -> bool {
+        let has = match (&place.text, &self.chains) {
+            (PlaceText::Files(files), Some(chains)) => chains.contains(&key(files)),
+            (PlaceText::Header(_), None) => true,
+            _ => false,
+        };
+        has && self.imports == place.imports
+    }
+
+    fn add(&mut self, place: &Place) {
+        if let (PlaceText::Files(files), Some(chains)) = (&place.text, &mut self.chains) {
+            chains.extend((1..=files.len()).map(|n| key(&files[..n])));
+        }
+    }
 }
 
 /// A checking process in use. Dropped without [`Held::give_back`], it is ended.
@@ -29,9 +61,9 @@ pub(crate) struct Held<'a> {
 }
 
 impl Checkers {
-    /// At most so many processes at a time.
-    pub fn new(most: usize) -> Checkers {
-        Checkers { most, all: Mutex::default(), freed: Condvar::new() }
+    /// At most `most` processes at a time.
+    pub fn new(most: usize, full_mb: u64) -> Checkers {
+        Checkers { most, full_mb, all: Mutex::default(), freed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Checker>> {
@@ -44,26 +76,38 @@ impl Checkers {
     pub fn take(&self, place: &Place, new: impl FnOnce() -> Worker) -> Held<'_> {
         let mut all = self.lock();
         loop {
-            if let Some(mine) = all.iter_mut().find(|c| c.place == *place && c.idle.is_some()) {
-                let (worker, served) = mine.idle.take().expect("just seen");
-                return Held { checkers: self, id: mine.id, worker: Some(worker), served };
-            }
-            let in_use = matches!(place.text, PlaceText::Files(_)) && all.iter().any(|c| c.place == *place);
-            if !in_use {
-                // The one that has rested longest makes room.
-                if all.len() >= self.most
-                    && let Some(at) = all.iter().position(|c| c.idle.is_some())
-                {
-                    all.remove(at);
-                }
-                if all.len() < self.most {
-                    let id = all.iter().map(|c| c.id + 1).max().unwrap_or(0);
-                    all.push(Checker { id, place: place.clone(), idle: None });
-                    return Held { checkers: self, id, worker: Some(new()), served: 0 };
-                }
+            if let Some(at) = self.choose(&mut all, place) {
+                let checker = &mut all[at];
+                checker.add(place);
+                let id = checker.id;
+                let (worker, served) = checker.idle.take().unwrap_or_else(|| (new(), 0));
+                return Held { checkers: self, id, worker: Some(worker), served };
             }
             all = self.freed.wait(all).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Which checker to take: one at rest, or a new entry that has no process yet.
+    fn choose(&self, all: &mut Vec<Checker>, place: &Place) -> Option<usize> {
+        if let Some(at) = all.iter().position(|c| c.idle.is_some() && c.holds(place)) {
+            return Some(at);
+        }
+        let files = matches!(place.text, PlaceText::Files(_));
+        if files && all.iter().any(|c| c.holds(place)) {
+            return None;
+        }
+        if all.len() >= self.most {
+            let roomy = |c: &Checker| c.idle.as_ref().is_some_and(|(w, _)| w.memory().is_some_and(|mb| mb < self.full_mb));
+            if files && let Some(at) = all.iter().position(|c| c.fits(place) && roomy(c)) {
+                return Some(at);
+            }
+            // The one that has rested longest makes room.
+            let oldest = all.iter().position(|c| c.idle.is_some())?;
+            all.remove(oldest);
+        }
+        let id = all.iter().map(|c| c.id + 1).max().unwrap_or(0);
+        all.push(Checker::new(id, place));
+        Some(all.len() - 1)
     }
 }
 
@@ -73,7 +117,7 @@ impl Held<'_> {
         self.worker.as_mut().expect("it is there until it is given back")
     }
 
-    /// Leaves the process for the next proof of the same place.
+    /// Leaves the process for the next proof.
     pub fn give_back(mut self) {
         let mut all = self.checkers.lock();
         if let Some(at) = all.iter().position(|c| c.id == self.id) {

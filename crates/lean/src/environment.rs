@@ -1,5 +1,6 @@
 //! Lean as the search's environment: a pool of workers, and where each theorem stands.
 
+use std::iter;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -36,7 +37,7 @@ impl Lean {
         let options = Arc::new(options);
         let pool = Pool::new((0..options.workers.max(1)).map(|_| Worker::new(launch.clone(), Arc::clone(&options))));
         let library = options.root.as_deref().map(Library::new);
-        let checkers = Checkers::new(options.workers.max(1));
+        let checkers = Checkers::new(options.workers.max(1), options.recycle_mb);
         Ok(Lean { options, launch, library, pool, checkers })
     }
 
@@ -88,7 +89,9 @@ impl Lean {
             }
             (_, header) => {
                 let (named, rest) = split_imports(header.as_deref().unwrap_or_default());
-                let imports = if named.is_empty() { self.options.imports.clone() } else { named };
+                // As in any Lean file, `Init` is there whatever else is imported.
+                let with_init = || iter::once("Init".to_owned()).chain(named.iter().filter(|m| *m != "Init").cloned()).collect();
+                let imports = if named.is_empty() { self.options.imports.clone() } else { with_init() };
                 let place = Place { imports, text: PlaceText::Header(rest.to_owned()) };
                 Ok((place, Target::Statement(theorem.statement.clone())))
             }

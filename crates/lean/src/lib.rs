@@ -32,6 +32,7 @@ mod export;
 mod options;
 mod pool;
 mod process;
+mod reading;
 mod session;
 mod source;
 mod tool;

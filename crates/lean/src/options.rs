@@ -58,7 +58,7 @@ pub struct Options {
     pub recycle_mb: u64,
     /// Axioms a proof may rest on.
     pub allowed_axioms: Vec<String>,
-    /// How many proofs of one file a checking process, which does nothing else, serves before it is replaced.
+    /// How many proofs of theorems in files a checking process, which does nothing else, serves before it is replaced.
     pub checks_per_file: usize,
     /// The same for proofs of theorems given by header and statement: with 1, each gets a process of its own.
     pub checks_per_header: usize,

@@ -1,0 +1,64 @@
+//! Text made to be misread: what a person sees in a claim must be what Lean reads.
+
+/// Why the text could be taken for something else, if it could.
+pub(crate) fn misleading(text: &str) -> Option<String> {
+    if let Some(c) = text.chars().find(|c| is_invisible(*c)) {
+        return Some(format!("U+{:04X} cannot be seen, or turns the text around", u32::from(c)));
+    }
+    if let Some(name) = quoted_names(text).find(|name| !name.chars().all(is_part_of_name)) {
+        return Some(format!("the quoted name «{name}» can be taken for something else than a name"));
+    }
+    let mixed = |word: &&str| word.chars().any(|c| c.is_ascii_alphabetic()) && word.chars().any(looks_latin);
+    let word = text.split(|c: char| !c.is_alphanumeric()).find(mixed)?;
+    Some(format!("`{word}` mixes letters that look alike"))
+}
+
+/// Characters without an appearance of their own, and those that change the direction of writing.
+fn is_invisible(c: char) -> bool {
+    let control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    control
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+fn quoted_names(text: &str) -> impl Iterator<Item = &str> {
+    text.split('«').skip(1).filter_map(|rest| rest.split_once('»').map(|(name, _)| name))
+}
+
+fn is_part_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '\'' | '!' | '?' | '.' | '-')
+}
+
+/// Letters of other scripts that are easily taken for a Latin one.
+fn looks_latin(c: char) -> bool {
+    matches!(c, '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}') || "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::misleading;
+
+    #[test]
+    fn honest_text_is_left_alone() {
+        let honest = [
+            "theorem t (α β : Type u) (ε δ : ℝ) (hε : 0 < ε) : Δx ≤ ε₁ ∧ λ' = 𝓝 x",
+            "def «foo-bar» : ℕ → ℤ := fun n => ↑n\n\t-- naïve, Gödel, Erdős",
+            "notation \"‖\" x \"‖\" => norm x",
+            "",
+            "an opening « without an end",
+        ];
+        for text in honest {
+            assert_eq!(misleading(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn look_alikes_are_named() {
+        let misled = |text: &str, word: &str| misleading(text).is_some_and(|why| why.contains(word));
+        assert!(misled("abbrev Νat := Unit", "Νat"), "a Greek Nu");
+        assert!(misled("def N\u{430}t := 1", "N\u{430}t"), "a Cyrillic a");
+        assert!(misled("theorem «t : 1 = 2» : True", "t : 1 = 2"));
+        assert!(misled("True /- \u{202e} -/", "U+202E"));
+        assert!(misled("Na\u{200b}t", "U+200B"));
+        assert!(misled("rfl\0", "U+0000"));
+    }
+}
