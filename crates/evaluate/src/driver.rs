@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use catamount_search::{Environment, Fault, Policy, Request, RequestId, Sample, SearchSettings, UnknownStrategy};
@@ -119,9 +120,9 @@ pub fn search_cells(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let (work, to_driver, environment, plans) = (work.clone(), to_driver.clone(), Arc::clone(environment), &plans);
-            scope.spawn(move || worker(&work, &to_driver, &environment, plans));
+            named(scope, "prover", move || worker(&work, &to_driver, &environment, plans));
         }
-        scope.spawn(move || answer_questions(policy, &questions, &to_driver));
+        named(scope, "policy", move || answer_questions(policy, &questions, &to_driver));
         let now = Instant::now();
         let mut driver = Driver {
             to_workers,
@@ -142,6 +143,11 @@ pub fn search_cells(
         Ok(driver.clocks.iter_mut().map(|clock| clock.read(now)).collect())
         // Dropping the driver closes the channels of the workers and of the policy, and ends them.
     })
+}
+
+/// Starts a thread whose name a profile shows.
+fn named<'scope>(scope: &'scope Scope<'scope, '_>, name: &str, work: impl FnOnce() + Send + 'scope) {
+    std::thread::Builder::new().name(name.into()).spawn_scoped(scope, work).expect("the system has room for a thread");
 }
 
 /// The policy's answer to one question.

@@ -1,7 +1,7 @@
 //! The cell log: one JSON line per theorem, append-only, beside a manifest that says what the cell is a function of.
 //!
-//! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], `NAME.times.jsonl` [`TimeRecord`]s, and `NAME.trees.jsonl`
-//! (optional) [`TreeRecord`]s. Clock readings are kept apart so that the same seed gives the same log, byte for byte.
+//! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], `NAME.times.jsonl` [`TimeRecord`]s, `NAME.spent.json` a
+//! [`Spent`](crate::driver::Spent), and `NAME.trees.jsonl` (optional) [`TreeRecord`]s. Clock readings are kept apart so that the same seed gives the same log, byte for byte.
 
 use serde::{Deserialize, Serialize};
 

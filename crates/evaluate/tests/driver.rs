@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamount_evaluate::cell::{Cell, CellError, read_log};
+use catamount_evaluate::cell::{Cell, CellError, read_log, read_spent};
 use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
 use catamount_evaluate::log::{Manifest, Outcome, Pool, Record};
+use catamount_evaluate::pool::Theorems;
+use catamount_evaluate::run::{CellRun, CellTask, Watched, run_cells};
 use catamount_search::{Environment, STRATEGIES, SearchSettings};
 use catamount_traces::Theorem;
-use common::{Countdown, Uniform};
+use common::{Countdown, Mute, Uniform};
 
 fn jobs(count: usize) -> Vec<Job> {
     let theorem = |i: usize| Theorem { name: format!("countdown-{i}"), statement: (3 + i % 9).to_string(), ..Theorem::default() };
@@ -158,4 +160,57 @@ fn a_time_limit_ends_a_search_without_a_verdict() {
     let mut records = Vec::new();
     run(&limited, 4, None, jobs(3), &mut |finished| records.push(finished.record), &AtomicBool::new(false));
     assert!(records.iter().all(|record| record.outcome == Outcome::Time) && records.len() == 3);
+}
+
+/// Runs a cell of every strategy with one policy; stops after `limit` theorems.
+fn run_together(folder: &Path, limit: usize) -> Vec<CellRun> {
+    let theorems = Theorems { jobs: jobs(60), pool: manifest(1).pool };
+    let plans: Vec<Plan> = STRATEGIES.iter().map(|strategy| Plan { concurrency: 25, ..plan(strategy, 1) }).collect();
+    let manifests: Vec<Manifest> = STRATEGIES.iter().map(|s| Manifest { strategy: (*s).into(), ..manifest(1) }).collect();
+    let logs: Vec<_> = STRATEGIES.iter().map(|strategy| folder.join(format!("{strategy}.jsonl"))).collect();
+    let task = |i: usize| CellTask { log: &logs[i], manifest: &manifests[i], theorems: &theorems, plan: &plans[i] };
+    let tasks: Vec<CellTask<'_>> = (0..plans.len()).map(task).collect();
+    let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
+    let mut policy = Uniform { batch: 7, queue: Default::default() };
+    let (stop, mut seen, mut runs) = (AtomicBool::new(false), 0, Vec::new());
+    let mut watch = |_: usize, watched: Watched<'_>| {
+        if let Watched::Finished(_) = watched {
+            seen += 1;
+            stop.store(seen >= limit, Ordering::Relaxed);
+        }
+    };
+    run_cells(&tasks, &environment, &mut policy, &stop, &mut watch, &mut |_, run| runs.push(run)).unwrap();
+    runs
+}
+
+#[test]
+fn cells_that_share_a_policy_are_what_they_are_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = run_together(folder.path(), 150);
+    assert!(cut.len() == 6 && cut.iter().any(|run| run.complete) && cut.iter().any(|run| !run.complete));
+    let ended = run_together(folder.path(), usize::MAX);
+    assert!(ended.len() == 6 && ended.iter().all(|run| run.complete && run.spent.total >= run.spent.policy));
+    for strategy in STRATEGIES {
+        let log = folder.path().join(format!("{strategy}.jsonl"));
+        let mut alone = sorted(&plan(strategy, 1), 1000);
+        let order: Vec<String> = jobs(60).into_iter().map(|job| job.theorem.name).collect();
+        alone.sort_by_key(|record| order.iter().position(|name| *name == record.theorem));
+        assert_eq!(read_log(&log).unwrap(), alone, "{strategy}");
+        let spent = read_spent(&log).unwrap();
+        assert!(spent.total > 0.0 && spent.prover > 0.0 && spent.workers >= spent.prover, "{spent}");
+    }
+}
+
+/// Such a policy must neither hang a run nor be taken for a hard theorem.
+#[test]
+fn a_policy_that_stops_answering_is_an_error() {
+    let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
+    let mut outcomes = Vec::new();
+    let mut done = |finished: Finished| outcomes.push((finished.record.outcome, finished.record.reason));
+    let (plan, stop) = (Plan { concurrency: 4, ..plan("bfs", 1) }, AtomicBool::new(false));
+    search_all(&environment, &mut Mute, jobs(10), &plan, &stop, &mut done).unwrap();
+    assert_eq!(outcomes.len(), 10);
+    for (outcome, reason) in outcomes {
+        assert_eq!((outcome, reason.as_deref()), (Outcome::Error, Some("the policy stopped without an answer")));
+    }
 }

@@ -133,13 +133,17 @@ impl<B: Backend> Sampler<B> {
                 // Given back first: the two need not fit at once.
                 drop(old);
                 let (network, tokenizer) = load_model(experiment, host, step, model, false)?;
-                let room = network.config.positions.saturating_sub(evaluation.max_tokens);
+                let c = &network.config;
+                let room = c.positions.saturating_sub(evaluation.max_tokens);
+                // A search asks about the same states again and again: several for each search, in a GiB of 16-bit numbers.
+                let affordable = (1 << 30) / (4 * c.layers * c.heads.kv());
+                let least = (evaluation.concurrency * 96).max(evaluation.batch * evaluation.max_tokens + 8 * room);
                 let config = GeneratorConfig {
                     sampling: Sampling { temperature: evaluation.temperature, top_p: 1.0 },
                     max_tokens: evaluation.max_tokens,
                     max_prompt: room,
                     batch: evaluation.batch,
-                    cache: (evaluation.concurrency * 96).max(evaluation.batch * evaluation.max_tokens + 8 * room),
+                    cache: (evaluation.concurrency * 512).min(affordable).max(least),
                 };
                 Generator::new(network, tokenizer, config, model).map_err(fail)?
             }
@@ -237,5 +241,31 @@ impl<B: Backend> Sampler<B> {
         }
         .add(host.folder, model)?;
         if complete { Ok(()) } else { Err(Error::Interrupted) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::presets::preset;
+
+    #[test]
+    fn cells_of_one_model_are_searched_together() {
+        let mut experiment = preset("demo").unwrap();
+        let plan = Plan::new(&experiment, "source");
+        let cells: Vec<&Step> = plan.steps.iter().filter(|step| matches!(step.kind, StepKind::Cell { .. })).collect();
+        let first = plan.steps.iter().position(|step| step.name == cells[0].name).unwrap();
+        let (mut groups, mut at) = (Vec::new(), first);
+        while together(&experiment, &plan.steps[at..]) > 0 {
+            groups.push(together(&experiment, &plan.steps[at..]));
+            at += groups.last().unwrap();
+        }
+        // Cross-entropy is searched under every strategy; every cell is in one group.
+        assert_eq!(groups[0], experiment.evaluation.strategies.len());
+        assert_eq!(groups.iter().sum::<usize>(), cells.len());
+        assert_eq!(together(&experiment, &plan.steps), 0, "data comes first, and is no cell");
+        experiment.evaluation.theorem_time_limit = Some(1.0);
+        assert_eq!(together(&experiment, &plan.steps[first..]), 1, "later strategies depend on what earlier ones spent");
     }
 }
