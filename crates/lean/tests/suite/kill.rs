@@ -1,117 +1,27 @@
-//! Workers killed at random moments, in the middle of searches by every strategy: the final table does not change.
+//! Workers killed at random moments during evaluations by every strategy: the final table does not change.
 
-use std::collections::HashMap;
 use std::fs;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use catamount_evaluate::log::{Outcome, Record};
 use catamount_lean::{Lean, Options};
-use catamount_search::{Answer, Ask, Environment, Finish, NodeId, Reached, STRATEGIES, SearchSettings, StateId, Stream, Verdict};
-use catamount_traces::Theorem;
+use catamount_search::{Environment, STRATEGIES, Stream};
 
-use crate::setup::{in_library, options, theorem};
+use crate::search::evaluate;
+use crate::setup::options;
 
-/// What the stand-in for a policy draws from.
-const TACTICS: [&str; 12] = [
-    "intro h",
-    "rfl",
-    "constructor",
-    "cases h",
-    "exact h.1",
-    "exact h.2",
-    "simp",
-    "omega",
-    "induction xs",
-    "left",
-    "right",
-    "assumption",
-];
-
-/// Some that are found, some that are not; by statement, and one in a file.
-fn theorems() -> Vec<Theorem> {
-    let statements = [
-        ("and_swap", "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p"),
-        ("or_idem", "theorem t (p : Prop) : p ∨ p → p"),
-        ("append_nil", "theorem t (xs : List Nat) : xs ++ [] = xs"),
-        ("false", "theorem t (p q : Prop) (h : p ∨ q) : p ∧ q"),
-    ];
-    let mut theorems = vec![in_library("Function.lean", "Library.Function.pair_ext")];
-    theorems.extend(statements.map(|(name, statement)| Theorem { name: name.into(), ..theorem(statement) }));
-    theorems
+/// One strategy after another.
+fn table(lean: &Arc<dyn Environment>) -> Vec<Vec<Record>> {
+    STRATEGIES.map(|strategy| evaluate(lean, strategy, 3)).to_vec()
 }
 
-/// One search, and everything the prover said in it.
-fn search(lean: &Lean, theorem: &Theorem, strategy: &str) -> (Finish, Vec<String>) {
-    let stream = Stream::new(7).named(&theorem.name).named(strategy);
-    let mut search = SearchSettings::default().search(strategy, 24).unwrap();
-    let mut session = lean.open(theorem).unwrap();
-    let mut states = HashMap::from([(NodeId::ROOT, StateId(0))]);
-    let mut said = Vec::new();
-    let (mut draws, mut choices) = (0, 0);
-    loop {
-        let mut choose = |weights: &[f64]| {
-            choices += 1;
-            let mut at = stream.named("choice").uniform(choices) * weights.iter().sum::<f64>();
-            weights
-                .iter()
-                .position(|w| {
-                    at -= w;
-                    at < 0.0
-                })
-                .unwrap_or(weights.len() - 1)
-        };
-        let wanted = match search.ask(&mut choose) {
-            Ask::Finished(finish) => return (finish, said),
-            Ask::Expand(wanted) => wanted,
-        };
-        for expand in wanted {
-            for _ in 0..expand.samples {
-                draws += 1;
-                let tactic = TACTICS[(stream.uniform(draws) * TACTICS.len() as f64) as usize];
-                let (answer, next) = match search.tried(expand.node, tactic) {
-                    Some(Reached::Proved) => (Answer::Proved, None),
-                    Some(_) => (Answer::Rejected, None),
-                    None => match session.apply(states[&expand.node], tactic).unwrap() {
-                        Verdict::Proved => (Answer::Proved, None),
-                        Verdict::Rejected { reason } => {
-                            said.push(reason);
-                            (Answer::Rejected, None)
-                        }
-                        Verdict::Open { state, text } => {
-                            said.push(text);
-                            (Answer::Open, Some(state))
-                        }
-                    },
-                };
-                let reached = search.tell(expand.node, tactic, -1.0, answer);
-                if let (Reached::Open(node), Some(state)) = (reached, next) {
-                    states.insert(node, state);
-                }
-            }
-        }
-    }
-}
-
-/// All theorems by all strategies, two at a time.
-fn table(lean: &Lean) -> Vec<(Finish, Vec<String>)> {
-    let jobs: Vec<(Theorem, &str)> = theorems().into_iter().flat_map(|t| STRATEGIES.map(|s| (t.clone(), s))).collect();
-    let results = Mutex::new(vec![None; jobs.len()]);
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((theorem, strategy)) = jobs.get(at) else { return };
-                    let result = search(lean, theorem, strategy);
-                    results.lock().unwrap()[at] = Some(result);
-                }
-            });
-        }
-    });
-    results.into_inner().unwrap().into_iter().map(Option::unwrap).collect()
+/// An environment whose processes can be told from those of other tests by what they import.
+fn marked(imports: &[&str]) -> Arc<dyn Environment> {
+    let imports = imports.iter().map(|s| s.to_string()).collect();
+    Arc::new(Lean::new(Options { imports, ..options() }).unwrap())
 }
 
 /// Server processes that have this process as their parent and `marker` in their command line.
@@ -131,13 +41,11 @@ fn children(marker: &str) -> Vec<i32> {
 
 #[test]
 fn killing_workers_at_random_moments_changes_no_result() {
-    // An import that no other test uses marks the processes that may be killed.
-    let marked = |imports: &[&str]| Options { imports: imports.iter().map(|s| s.to_string()).collect(), ..options() };
-    let calm = table(&Lean::new(marked(&["Init"])).unwrap());
-    let proved = calm.iter().filter(|(finish, _)| matches!(finish, Finish::Proved(_))).count();
-    assert!(proved >= 6 && proved < calm.len(), "a table with something in it: {proved} of {}", calm.len());
+    let calm = table(&marked(&["Init"]));
+    let count = |outcome| calm.iter().flatten().filter(|r| r.outcome == outcome).count();
+    assert!(count(Outcome::Proved) > 0 && count(Outcome::Budget) > 0 && count(Outcome::Error) == 0, "{calm:#?}");
 
-    let lean = Lean::new(marked(&["Init", "Init.Data.Bool"])).unwrap();
+    let lean = marked(&["Init", "Init.Data.Bool"]);
     let killed = AtomicUsize::new(0);
     let disturbed = thread::scope(|scope| {
         scope.spawn(|| kill_some(&killed));

@@ -3,6 +3,7 @@
 mod attacks;
 mod faults;
 mod kill;
+mod search;
 mod sessions;
 mod setup;
 mod tracing;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{LazyLock, OnceLock};
 
-use catamount_lean::{Lean, Options, write_bundled_library};
+use catamount_lean::{Lean, Options, TraceReport, trace, write_bundled_library};
 use catamount_traces::Theorem;
 
 /// The bundled library, written out once.
@@ -25,6 +25,12 @@ pub fn options() -> Options {
 pub fn lean() -> &'static Lean {
     static LEAN: OnceLock<Lean> = OnceLock::new();
     LEAN.get_or_init(|| Lean::new(options()).expect("Lean is prepared"))
+}
+
+/// The bundled library, traced once for all tests.
+pub fn traced() -> &'static TraceReport {
+    static REPORT: LazyLock<TraceReport> = LazyLock::new(|| trace(&options(), library(), |_| ()).expect("it can be traced"));
+    &REPORT
 }
 
 /// A theorem given by its statement.
