@@ -181,11 +181,5 @@ fn summarise(run: &CellRun, manifest: &Manifest) {
         let reason = record.reason.as_deref().unwrap_or("no reason");
         eprintln!("first error, at {}: {reason}; run the same command again to retry the errors", record.theorem);
     }
-    let share = |seconds: f64| 100.0 * seconds / run.spent.total.max(1e-9);
-    eprintln!(
-        "{:.1} s: policy {:.0} %, waiting for the prover {:.0} %",
-        run.spent.total,
-        share(run.spent.policy),
-        share(run.spent.waiting)
-    );
+    eprintln!("{}", run.spent);
 }

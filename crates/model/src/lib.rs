@@ -31,7 +31,7 @@ pub use checkpoint::{load, save};
 pub use config::{Config, Family, RopeScaling};
 pub use cpu::{Cpu, CpuTensor};
 pub use error::{Error, Result};
-pub use generator::{Generator, GeneratorConfig};
+pub use generator::{Generator, GeneratorConfig, Work};
 pub use gguf::load_gguf;
 #[cfg(feature = "hub")]
 pub use hub::download;
