@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_search::{STRATEGIES, SearchSettings};
-use catamount_traces::{Split, Steps};
+use catamount_traces::{Share, Split, Steps};
 use catamount_train::Recipe;
 use serde::{Deserialize, Serialize};
 
@@ -17,18 +17,22 @@ pub struct Experiment {
     /// For titles.
     pub name: String,
     /// Seed of the split, of initialisation and of every search; recipes have their own.
+    #[serde(default = "seed")]
     pub seed: u64,
     /// Where traces come from.
     pub data: Data,
     /// What is trained.
     pub model: ModelChoice,
     /// The common ancestor: cross-entropy.
+    #[serde(default)]
     pub warm_up: Recipe,
     /// Every branch: the same recipe, another weight.
+    #[serde(default)]
     pub branch: Recipe,
     /// What the branches are trained with.
     pub objectives: Vec<ObjectiveChoice>,
     /// What they are searched with.
+    #[serde(default)]
     pub evaluation: Evaluation,
 }
 
@@ -51,14 +55,26 @@ pub struct Data {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
     /// Lengths of the traces to train on.
-    #[serde(with = "text")]
+    #[serde(with = "text", default = "every_length")]
     pub steps: Steps,
     /// Shares of train, valid and test.
-    #[serde(with = "text")]
+    #[serde(with = "text", default = "nine_tenths")]
     pub split: Split,
     /// Train on at most so many traces, always the same ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+}
+
+fn seed() -> u64 {
+    42
+}
+
+fn every_length() -> Steps {
+    Steps::ALL
+}
+
+fn nine_tenths() -> Split {
+    Split { train: Share::Fraction(0.9), valid: Share::Fraction(0.05), test: Share::Fraction(0.05) }
 }
 
 /// What is trained: a new model, or one that is there.
@@ -128,9 +144,9 @@ pub enum Cells {
     All,
 }
 
-/// How the branches are searched.
+/// How the branches are searched. The defaults are the paper's, on every held-out theorem and without its limits on time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Evaluation {
     /// Strategies to deploy.
     pub strategies: Vec<String>,
@@ -163,6 +179,26 @@ pub struct Evaluation {
     /// The strategies' parameters.
     #[serde(default)]
     pub search: SearchSettings,
+}
+
+impl Default for Evaluation {
+    fn default() -> Self {
+        Evaluation {
+            strategies: STRATEGIES.map(String::from).to_vec(),
+            budgets: vec![256],
+            cells: Cells::Matched,
+            steps: Steps { min: 2, max: Some(5) },
+            limit: None,
+            temperature: 0.8,
+            max_tokens: 128,
+            concurrency: 128,
+            batch: 128,
+            trees: 24,
+            time_limit: None,
+            theorem_time_limit: None,
+            search: SearchSettings::default(),
+        }
+    }
 }
 
 impl Experiment {
@@ -282,5 +318,35 @@ mod text {
 
     pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least that a file must say; the rest is the paper's.
+    const SHORT: &str = r#"
+name = "mine"
+data = { environment = "lean", traces = "traces.jsonl", project = "lake" }
+model = { base = "model" }
+objectives = [{ objective = "ce" }, { objective = "bfs" }]
+"#;
+
+    #[test]
+    fn a_short_file_is_filled_in_and_survives_toml() {
+        let short = Experiment::parse(SHORT, "short.toml").unwrap();
+        assert_eq!((short.seed, short.evaluation.clone(), short.branch.clone()), (42, Evaluation::default(), Recipe::default()));
+        assert_eq!(short.evaluation.limit, None);
+        let whole = toml::to_string(&short).unwrap();
+        assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), short);
+    }
+
+    #[test]
+    fn what_is_missing_or_misspelt_is_named() {
+        let missing = Experiment::parse(&SHORT.replace("model = ", "# "), "short.toml").unwrap_err().to_string();
+        assert!(missing.contains("short.toml") && missing.contains("model"), "{missing}");
+        let misspelt = Experiment::parse(&format!("{SHORT}[evaluation]\nbudget = [4]\n"), "short.toml").unwrap_err().to_string();
+        assert!(misspelt.contains("budgets"), "{misspelt}");
     }
 }
