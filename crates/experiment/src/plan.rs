@@ -72,7 +72,7 @@ impl Plan {
         let model = json(&experiment.model);
         plan.push("warm-up", StepKind::WarmUp, &["data"], &[&model, &json(&experiment.warm_up), &experiment.seed.to_string()]);
         let evaluation = &experiment.evaluation;
-        let searches = searching(experiment);
+        let (searches, measures) = (searching(experiment), measuring(experiment));
         let mut cells = Vec::new();
         for choice in &experiment.objectives {
             let objective = choice.objective().expect("checked when the file was read");
@@ -86,7 +86,7 @@ impl Plan {
                 let name = if several { format!("{}-n{budget}", choice.label()) } else { choice.label() };
                 let mut after = vec!["warm-up".to_string()];
                 if matches!(&choice.prior, Some(PriorChoice::Named(_))) {
-                    after.push(plan.off_trace(objective.name(), budget, &searches));
+                    after.push(plan.off_trace(objective.name(), budget, &measures));
                 }
                 let after: Vec<&str> = after.iter().map(String::as_str).collect();
                 let kind = StepKind::Branch { choice: choice.clone(), budget };
@@ -121,11 +121,11 @@ impl Plan {
         plan
     }
 
-    fn off_trace(&mut self, strategy: &str, budget: u64, searches: &str) -> String {
+    fn off_trace(&mut self, strategy: &str, budget: u64, measures: &str) -> String {
         let name = format!("off-trace {strategy} n{budget}");
         if !self.steps.iter().any(|step| step.name == name) {
             let kind = StepKind::OffTrace { strategy: strategy.to_string(), budget };
-            self.push(&name, kind, &["warm-up"], &[searches]);
+            self.push(&name, kind, &["warm-up"], &[measures]);
         }
         name
     }
@@ -183,7 +183,17 @@ impl Plan {
     }
 }
 
-/// Everything a search's outcome depends on besides its model, strategy and budget.
+/// Everything that an off-trace measurement depends on besides its model, strategy and budget: it has a pool of its own.
+fn measuring(experiment: &Experiment) -> String {
+    let evaluation = &experiment.evaluation;
+    let parts = (
+        (&evaluation.search, evaluation.temperature, evaluation.max_tokens, evaluation.steps.to_string()),
+        (evaluation.time_limit, evaluation.theorem_time_limit, experiment.seed),
+    );
+    json(&parts)
+}
+
+/// Everything a cell's outcome depends on besides its model, strategy and budget.
 fn searching(experiment: &Experiment) -> String {
     let evaluation = &experiment.evaluation;
     let parts = (

@@ -1,0 +1,95 @@
+//! Whole studies from short files, on Debian's quantum logic database: a small model from scratch, then adapters on top of it.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+const SCRATCH: &str = r#"
+name = "from scratch"
+model = { hidden = 64, layers = 2, vocab = 600, positions = 256, tokenizer = "symbols" }
+data = { environment = "metamath", database = "ql.mm", steps = "1-6", split = "0.7,0.1,0.2" }
+objectives = [{ objective = "ce" }]
+evaluation = { strategies = ["pass"], budgets = [2], limit = 4, max_tokens = 16, trees = 0 }
+
+[warm_up]
+max_steps = 300
+max_tokens = 192
+batch = { examples = 16, tokens = 1024 }
+optimizer = { lr = 3e-3 }
+
+[branch]
+max_steps = 2
+max_tokens = 192
+"#;
+
+const ADAPTERS: &str = r#"
+name = "adapters"
+model = { base = "scratch/models/ce" }
+data = { environment = "metamath", database = "ql.mm", steps = "1-6", split = "0.7,0.1,0.2" }
+objectives = [{ objective = "ce" }, { objective = "bfs" }, { objective = "bfs", name = "measured", prior = "measured" }]
+evaluation = { strategies = ["pass", "bfs"], budgets = [16], cells = "all", limit = 20, max_tokens = 24, trees = 4 }
+
+[warm_up]
+max_steps = 6
+max_tokens = 192
+lora = { rank = 4, alpha = 8.0, dropout = 0.1 }
+optimizer = { lr = 1e-2 }
+
+[branch]
+max_steps = 6
+max_tokens = 192
+lora = { rank = 4, alpha = 8.0, dropout = 0.1 }
+optimizer = { lr = 1e-2 }
+"#;
+
+fn catamount(folder: &Path, arguments: &str) -> (String, String) {
+    let mut command = Command::cargo_bin("catamount").unwrap();
+    let output = command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    assert!(output.status.success(), "{arguments}: {}", text(output.stderr));
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_study_of_adapters_gives_what_its_cells_give_alone() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    std::fs::write(folder.join("scratch.toml"), SCRATCH).unwrap();
+    std::fs::write(folder.join("adapters.toml"), ADAPTERS).unwrap();
+    catamount(folder, "run scratch.toml --out scratch --device cpu");
+    catamount(folder, "run adapters.toml --out study --device cpu");
+    let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+
+    // Cells of one base are searched by one generator that changes adapters between them; each cell alone is the same.
+    let mut trees = std::collections::HashSet::new();
+    for objective in ["ce", "bfs", "measured"] {
+        for strategy in ["pass", "bfs"] {
+            let options = "--database ql.mm --theorems study/data/test.jsonl --steps 2-5 --limit 20 --budget 16 --max-tokens 24";
+            let policy = format!("--policy model:scratch/models/ce --adapter study/models/{objective} --device cpu");
+            let out = format!("alone/{objective}-{strategy}.jsonl");
+            catamount(folder, &format!("eval {options} {policy} --strategy {strategy} --out {out}"));
+            let together = read(&format!("study/cells/{objective}-{strategy}-n16.jsonl"));
+            assert_eq!(read(&out), together, "{objective} {strategy}");
+            assert_eq!(together.lines().count(), 20);
+            trees.insert(read(&format!("study/cells/{objective}-{strategy}-n16.trees.jsonl")));
+        }
+    }
+    assert_eq!(trees.len(), 6, "log p in the trees must tell the adapters apart");
+    for file in
+        ["study/report/index.html", "study/report/report.md", "study/time.md", "study/models/bfs/adapter_model.safetensors"]
+    {
+        assert!(!read_bytes(folder, file).is_empty(), "{file}");
+    }
+
+    // Nothing is done twice, and a changed setting re-does only what depends on it.
+    let (_, again) = catamount(folder, "run adapters.toml --out study --device cpu");
+    assert!(again.contains("steps are up to date") && !again.contains("warm-up"), "{again}");
+    std::fs::write(folder.join("adapters.toml"), ADAPTERS.replace("limit = 20", "limit = 12")).unwrap();
+    let (_, fewer) = catamount(folder, "run adapters.toml --out study --device cpu");
+    assert!(fewer.contains("cell") && !fewer.contains("warm-up") && !fewer.contains("branch"), "{fewer}");
+    assert_eq!(read("study/cells/ce-bfs-n16.jsonl").lines().count(), 12);
+}
+
+fn read_bytes(folder: &Path, path: &str) -> Vec<u8> {
+    std::fs::read(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
