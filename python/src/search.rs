@@ -1,6 +1,7 @@
 //! Many searches at once, by the crates' driver.
 
 use std::sync::PoisonError;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
@@ -44,6 +45,22 @@ pub fn settings(strategy: &str, changes: &str) -> PyResult<String> {
 #[pyfunction]
 pub fn uniform(seed: u64, n: u64) -> f64 {
     Stream(seed).uniform(n)
+}
+
+/// Does the work on a thread of its own and looks for signals meanwhile: Python handles them on its first thread only, and the
+/// policy and the searches have theirs.
+fn watched<T: Send>(interruption: &Interruption, work: impl FnOnce() -> T + Send) -> T {
+    let (done, result) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || done.send(work()));
+        loop {
+            match result.recv_timeout(Duration::from_millis(50)) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) => interruption.check_signals(),
+                Err(RecvTimeoutError::Disconnected) => panic!("the searches' thread panicked"),
+            }
+        }
+    })
 }
 
 /// Searches theorems (as JSON). Results go to the cell, if one is given, and as JSON to `finished`, if that is given. Answers the seconds
@@ -103,7 +120,9 @@ pub fn run(
         }
         interruption.check_signals();
     };
-    let spent = py.detach(|| search_all(&environment, policy.as_mut(), jobs, &plan, &interruption.stop, &mut done));
+    let spent = py.detach(|| {
+        watched(&interruption, || search_all(&environment, policy.as_mut(), jobs, &plan, &interruption.stop, &mut done))
+    });
     if let Some(error) = interruption.take() {
         return Err(error);
     }
