@@ -132,29 +132,6 @@ impl Interruption {
     }
 }
 
-/// A policy of the crates that lets Ctrl-C through between answers.
-pub struct Interruptible {
-    /// The policy itself.
-    pub policy: Box<dyn Policy>,
-    /// Where Ctrl-C goes.
-    pub interruption: Interruption,
-}
-
-impl Policy for Interruptible {
-    fn submit(&mut self, request: Request) {
-        self.policy.submit(request);
-    }
-
-    fn poll(&mut self) -> Vec<(RequestId, Result<Vec<Sample>, Fault>)> {
-        self.interruption.check_signals();
-        self.policy.poll()
-    }
-
-    fn describe(&self) -> String {
-        self.policy.describe()
-    }
-}
-
 /// A Python callable: a list of questions `(state, n, seed)` in, a list of answers out, each a list of n tuples `(tactic, log_p)` or `(tactic,
 /// log_p, tokens)`. An answer may be an exception instead: then that theorem is an error, tried again on resume. An exception
 /// that is raised ends the run.

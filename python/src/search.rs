@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::cell::{Cell, Result};
 use crate::environment::Environment;
 use crate::log::cell_error;
-use crate::policy::{Callable, Interruptible, Interruption, NativePolicy};
+use crate::policy::{Callable, Interruption, NativePolicy};
 use crate::threads;
 use crate::traces::{Entry, shape_error, to_json};
 
@@ -94,7 +94,7 @@ pub fn run(
     };
     let interruption = Interruption::default();
     let mut policy: Box<dyn Policy> = match policy.cast::<NativePolicy>() {
-        Ok(native) => Box::new(Interruptible { policy: native.get().open()?, interruption: interruption.clone() }),
+        Ok(native) => native.get().open()?,
         Err(_) => Box::new(Callable {
             function: policy.clone().unbind(),
             name: terms.policy,
