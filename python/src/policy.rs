@@ -150,7 +150,6 @@ pub struct Callable {
 
 impl Callable {
     fn ask(&self, py: Python<'_>, requests: &[Request]) -> PyResult<Vec<Result<Vec<Sample>, Fault>>> {
-        py.check_signals()?;
         let questions: Vec<(&str, usize, u64)> =
             requests.iter().map(|request| (request.state.as_str(), request.samples, request.stream.0)).collect();
         let answers = self.function.bind(py).call1((questions,))?;

@@ -118,7 +118,6 @@ pub fn run(
         {
             interruption.raise(cell_error(error));
         }
-        interruption.check_signals();
     };
     let spent = py.detach(|| {
         watched(&interruption, || search_all(&environment, policy.as_mut(), jobs, &plan, &interruption.stop, &mut done))
