@@ -24,10 +24,13 @@ fn reason(verdict: Verdict) -> String {
 
 #[test]
 fn a_tactic_that_never_ends_is_stopped_and_the_session_goes_on() {
-    let lean = one_worker(|o| o.request_limit = Duration::from_secs(15));
+    // So many heartbeats that only the clock is left.
+    let lean = one_worker(|o| (o.request_limit, o.heartbeats) = (Duration::from_secs(15), 100_000_000));
     let mut session = lean.open(&theorem("theorem t (p : Prop) : p → p")).unwrap();
     let Verdict::Open { state, .. } = session.apply(StateId(0), "intro h").unwrap() else { panic!("intro is valid") };
-    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in repeat (have h : True := trivial; clear h)";
+    // Each round takes a while, because `repeat` calls itself: in a quick one, a quick machine runs out of stack before the limit.
+    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in \
+                   repeat (have k : ∀ x y : Nat, x < y → y < x + 3 → y = x + 1 ∨ y = x + 2 := (by intro x y _ _; omega); clear k)";
     let before = lean.process_ids();
     let why = reason(session.apply(state, endless).unwrap());
     assert!(why.starts_with("limit: no answer within 15 s"), "{why}");
