@@ -205,7 +205,12 @@ def test_a_completions_server(theorems, database, traces):
 def test_ctrl_c_ends_a_run_without_python_in_it(theorems, database, tmp_path):
     hopeless = catamount.ReplayPolicy(theorems, 0.0)
     log = tmp_path / "a.jsonl"
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        run(theorems, database, hopeless, strategy="dfs", budget=1_000_000_000, out=log)
+    # A process that a shell has put into the background ignores Ctrl-C unless told otherwise.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            run(theorems, database, hopeless, strategy="dfs", budget=1_000_000_000, out=log)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert log.read_bytes() == b""
