@@ -9,6 +9,9 @@ echo '== objectives against NumPy'; $python benches/numpy_weights.py --catamount
 echo '== search engine'; cargo bench -p catamount-evaluate
 echo '== Metamath kernel'; cargo bench -p catamount-metamath
 echo '== generator'; cargo run --release -p catamount-model --example bench
+echo '== Lean workers'; cargo bench -p catamount-lean
+# What compares with PyTorch wants the environment of `make test-integrations`.
 if [[ -x .venv-integrations/bin/python ]]; then
+  echo '== weights from Python, and PyTorch autograd'; .venv-integrations/bin/python python/benchmarks/weights.py
   echo '== generator: PyTorch on the same machine'; .venv-integrations/bin/python crates/model/benches/torch_reference.py
 fi

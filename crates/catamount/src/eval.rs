@@ -1,4 +1,4 @@
-//! `catamount eval`: one cell.
+//! `catamount eval`: one cell, or one for each of several strategies.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

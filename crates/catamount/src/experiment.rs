@@ -107,7 +107,7 @@ impl OnDevice for Study<'_> {
             folder: self.folder,
             stop: stop::on_interrupt(),
             // Lean's processes do the work: a thread for each search in flight keeps all of them busy.
-            threads: if self.experiment.data.database.is_some() {
+            threads: if self.experiment.data.environment == "metamath" {
                 rayon::current_num_threads()
             } else {
                 self.experiment.evaluation.concurrency

@@ -15,42 +15,25 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-STUDY = """
+RECIPE = """
+max_tokens = 128
+optimizer = { lr = 5e-4 }
+batch = { examples = 8, tokens = 1024 }
+lora = { rank = 16, alpha = 32.0, dropout = 0.05 }
+"""
+
+
+def study(traces, gguf):
+    """The experiment's file; what it does not say is the default."""
+    return f"""
 name = "SmolLM2, a few steps"
 seed = 1
-[data]
-environment = "lean"
-traces = "{traces}"
-steps = "1-"
-split = "1.0,0.0,0.0"
-[model]
-base = "{gguf}"
-[warm_up]
-epochs = 1
-max_tokens = 128
-optimizer = {{ lr = 5e-4 }}
-batch = {{ examples = 8, tokens = 1024 }}
-lora = {{ rank = 16, alpha = 32.0, dropout = 0.05 }}
-[branch]
-epochs = 1
-max_tokens = 128
-optimizer = {{ lr = 5e-4 }}
-batch = {{ examples = 8, tokens = 1024 }}
-lora = {{ rank = 16, alpha = 32.0, dropout = 0.05 }}
-[[objectives]]
-objective = "ce"
-[[objectives]]
-objective = "bfs"
-[evaluation]
-strategies = ["bfs"]
-budgets = [64]
-cells = "matched"
-steps = "1-"
-temperature = 0.8
-max_tokens = 32
-concurrency = 8
-batch = 8
-trees = 0
+data = {{ environment = "lean", traces = "{traces}", split = "1.0,0.0,0.0" }}
+model = {{ base = "{gguf}" }}
+objectives = [{{ objective = "ce" }}, {{ objective = "bfs" }}]
+evaluation = {{ strategies = ["bfs"], budgets = [64] }}
+[warm_up]{RECIPE}
+[branch]{RECIPE}
 """
 
 
@@ -84,7 +67,7 @@ def main():
     traces = out / "traces.jsonl"
     data = [trace(a, b) for a in range(2, 10) for b in range(11, 17)]
     traces.write_text("".join(json.dumps(t) + "\n" for t in data))
-    (out / "study.toml").write_text(STUDY.format(traces=traces, gguf=gguf))
+    (out / "study.toml").write_text(study(traces, gguf))
     subprocess.run([catamount, "train", str(out / "study.toml"), "--out", str(out / "study"), "--device", "cpu"], check=True)
 
     few = data[:6]

@@ -23,7 +23,6 @@ use catamount_search::{Fault, Policy, Request, RequestId, Sample, Stream};
 
 use self::decoding::{Decoding, Finished, Last, Row};
 use self::prompts::Prompts;
-pub(crate) use self::recent::QuickMap;
 use self::texts::{Answer, Drawn, Prompt, Ready, Texts};
 pub use self::work::Work;
 use crate::prefix::{Prefix, Prefixes};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::Runs;
-use crate::generator::QuickMap;
 
 /// A prompt in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(crate) struct Prefixes {
     reserved: u32,
     /// Rows of one sample.
     sample: usize,
-    kept: QuickMap<Arc<[u32]>, Kept>,
+    kept: FxHashMap<Arc<[u32]>, Kept>,
     /// Prompts that nobody uses, by when they were last asked for.
     idle: BTreeMap<u64, Arc<[u32]>>,
     clock: u64,
@@ -47,7 +48,7 @@ impl Prefixes {
             runs.take(reserved as usize);
         }
         let places = (0..samples).rev().map(|i| (i * sample) as u32).collect();
-        Prefixes { runs, places, reserved, sample, kept: QuickMap::default(), idle: BTreeMap::new(), clock: 0 }
+        Prefixes { runs, places, reserved, sample, kept: FxHashMap::default(), idle: BTreeMap::new(), clock: 0 }
     }
 
     /// A prompt that is in the cache; it stays until [`Prefixes::release`].

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What the operating system said.
-        source: io::Error,
+        reason: io::Error,
     },
     /// A line of a text file is wrong.
     #[error("{}:{line}: {reason}", path.display())]
@@ -49,7 +49,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
-        move |source| Error::Io { path: path.to_owned(), source }
+        move |reason| Error::Io { path: path.to_owned(), reason }
     }
 
     pub(crate) fn file(path: &Path, reason: impl ToString) -> Error {
