@@ -63,7 +63,8 @@ impl Cell {
         Ok(cell.completed().into_iter().map(String::from).collect())
     }
 
-    /// Appends a finished theorem, given as JSON. False, and nothing is written, if the log has its result already.
+    /// Appends a finished theorem, given as JSON. False, and nothing is written, if the log has its
+    /// result already.
     fn append(&self, finished: &str) -> PyResult<bool> {
         let Result { record, time, tree } = serde_json::from_str(finished).map_err(shape_error)?;
         let mut cell = self.lock();

@@ -5,8 +5,9 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError, PyZeroDivisionError};
 use pyo3::prelude::*;
 
-/// A probability with its derivatives by every log p_t. Add, subtract, multiply, divide and raise to a power as with any number; plain
-/// numbers may be mixed in. A strategy's `selection` gets one of these per step.
+/// A probability with its derivatives by every log p_t. Add, subtract, multiply, divide and raise
+/// to a power as with any number; plain numbers may be mixed in. A strategy's `selection` gets one
+/// of these per step.
 #[pyclass(frozen, module = "catamount")]
 #[derive(Clone)]
 pub struct Dual(pub objective::Dual);
@@ -19,7 +20,10 @@ pub fn operand(value: &Bound<'_, PyAny>) -> PyResult<objective::Dual> {
     match value.extract::<f64>() {
         Ok(number) if number.is_finite() => Ok(objective::Dual::constant(number)),
         Ok(number) => Err(PyValueError::new_err(format!("{number} is no finite number"))),
-        Err(_) => Err(PyTypeError::new_err(format!("expected a number or a catamount.Dual, not {}", value.get_type()))),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "expected a number or a catamount.Dual, not {}",
+            value.get_type()
+        ))),
     }
 }
 
@@ -115,13 +119,20 @@ impl Dual {
             (CompareOp::Ne | CompareOp::Lt | CompareOp::Gt, true) => false,
             (CompareOp::Eq, false) => false,
             (CompareOp::Ne, false) => true,
-            // A difference too small for a float has lost its sign; its logarithm is a number only where it is positive.
-            (CompareOp::Lt | CompareOp::Le, false) => sign < 0.0 || (sign == 0.0 && difference.ln_value().is_nan()),
-            (CompareOp::Gt | CompareOp::Ge, false) => sign > 0.0 || (sign == 0.0 && !difference.ln_value().is_nan()),
+            // A difference too small for a float has lost its sign; its logarithm is a number only
+            // where it is positive.
+            (CompareOp::Lt | CompareOp::Le, false) => {
+                sign < 0.0 || (sign == 0.0 && difference.ln_value().is_nan())
+            }
+            (CompareOp::Gt | CompareOp::Ge, false) => {
+                sign > 0.0 || (sign == 0.0 && !difference.ln_value().is_nan())
+            }
         })
     }
 
     fn __hash__(&self) -> PyResult<isize> {
-        Err(PyTypeError::new_err("a Dual is not hashable: configurations must not hold probabilities"))
+        Err(PyTypeError::new_err(
+            "a Dual is not hashable: configurations must not hold probabilities",
+        ))
     }
 }

@@ -27,11 +27,14 @@ impl Environment {
     /// Metamath, in this process.
     #[staticmethod]
     fn metamath(py: Python<'_>, database: PathBuf) -> PyResult<Self> {
-        let database = py.detach(|| Database::open(&database)).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let database = py
+            .detach(|| Database::open(&database))
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Environment(Arc::new(Metamath::new(database))))
     }
 
-    /// Lean 4, behind a pool of server processes: a Lake project's own toolchain, or core Lean as WebAssembly.
+    /// Lean 4, behind a pool of server processes: a Lake project's own toolchain, or core Lean as
+    /// WebAssembly.
     #[staticmethod]
     #[pyo3(signature = (project=None, root=None, imports=None, workers=2, heartbeats=200_000, request_limit=60.0, memory_mb=2600))]
     #[expect(clippy::too_many_arguments, reason = "the Python side names them")]
@@ -46,15 +49,20 @@ impl Environment {
         memory_mb: u64,
     ) -> PyResult<Self> {
         let mut options = Options { root, workers, heartbeats, memory_mb, ..Options::default() };
-        options.request_limit = Duration::try_from_secs_f64(request_limit)
-            .map_err(|_| PyValueError::new_err(format!("request_limit is a number of seconds, not {request_limit}")))?;
+        options.request_limit = Duration::try_from_secs_f64(request_limit).map_err(|_| {
+            PyValueError::new_err(format!(
+                "request_limit is a number of seconds, not {request_limit}"
+            ))
+        })?;
         if let Some(project) = project {
             options.host = Host::Native { project };
         }
         if let Some(imports) = imports {
             options.imports = imports;
         }
-        let lean = py.detach(|| Lean::new(options)).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let lean = py
+            .detach(|| Lean::new(options))
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Environment(Arc::new(lean)))
     }
 
@@ -71,7 +79,12 @@ impl Environment {
     }
 
     /// Re-checks a finished proof: the axioms it rests on, or why it is refused.
-    fn check(&self, py: Python<'_>, theorem: &str, tactics: Vec<String>) -> PyResult<(bool, Vec<String>, String)> {
+    fn check(
+        &self,
+        py: Python<'_>,
+        theorem: &str,
+        tactics: Vec<String>,
+    ) -> PyResult<(bool, Vec<String>, String)> {
         let theorem: Theorem = serde_json::from_str(theorem).map_err(shape_error)?;
         match py.detach(|| self.0.check(&theorem, &tactics)).map_err(fault)? {
             Checked::Proved { axioms } => Ok((true, axioms, String::new())),
@@ -92,9 +105,16 @@ impl Session {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).root().to_string()
     }
 
-    /// Applies a tactic to a state: the verdict, the new state's number and a text (the new state, or the reason for a rejection).
-    fn apply(&self, py: Python<'_>, state: u32, tactic: &str) -> PyResult<(&'static str, Option<u32>, String)> {
-        let apply = || self.0.lock().unwrap_or_else(PoisonError::into_inner).apply(StateId(state), tactic);
+    /// Applies a tactic to a state: the verdict, the new state's number and a text (the new state,
+    /// or the reason for a rejection).
+    fn apply(
+        &self,
+        py: Python<'_>,
+        state: u32,
+        tactic: &str,
+    ) -> PyResult<(&'static str, Option<u32>, String)> {
+        let apply =
+            || self.0.lock().unwrap_or_else(PoisonError::into_inner).apply(StateId(state), tactic);
         match py.detach(apply).map_err(fault)? {
             Verdict::Proved => Ok(("proved", None, String::new())),
             Verdict::Open { state, text } => Ok(("open", Some(state.0), text)),

@@ -1,7 +1,9 @@
-//! The native half of the Python package `catamount`: arrays, files and callables in, the crates' own types behind them.
+//! The native half of the Python package `catamount`: arrays, files and callables in, the crates'
+//! own types behind them.
 //!
-//! Deliberately holds no logic of its own: what is computed here is computed by the same code as on the command line. Structured
-//! values (records, manifests, traces) cross the border as JSON, arrays as NumPy arrays without a copy.
+//! Deliberately holds no logic of its own: what is computed here is computed by the same code as on
+//! the command line. Structured values (records, manifests, traces) cross the border as JSON,
+//! arrays as NumPy arrays without a copy.
 
 use pyo3::prelude::*;
 
@@ -20,7 +22,10 @@ mod weights;
 #[pymodule]
 fn _catamount(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("OBJECTIVES", catamount_objective::Objective::ALL.map(|objective| objective.name()).to_vec())?;
+    module.add(
+        "OBJECTIVES",
+        catamount_objective::Objective::ALL.map(|objective| objective.name()).to_vec(),
+    )?;
     module.add("STRATEGIES", catamount_search::STRATEGIES.to_vec())?;
     module.add_class::<dual::Dual>()?;
     module.add_class::<environment::Environment>()?;

@@ -43,7 +43,11 @@ fn settled(records: Vec<Record>) -> Vec<Record> {
     let mut kept: Vec<Record> = Vec::with_capacity(records.len());
     for record in records {
         match places.get(&record.theorem) {
-            Some(&place) if record.outcome != Outcome::Error || kept[place].outcome == Outcome::Error => kept[place] = record,
+            Some(&place)
+                if record.outcome != Outcome::Error || kept[place].outcome == Outcome::Error =>
+            {
+                kept[place] = record
+            }
             Some(_) => {}
             None => {
                 places.insert(record.theorem.clone(), kept.len());
@@ -59,20 +63,39 @@ fn settled(records: Vec<Record>) -> Vec<Record> {
 pub fn read_log(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     let records = settled(py.detach(|| cell::read_log(&path)).map_err(cell_error)?);
     let columns = PyDict::new(py);
-    let number = |of: fn(&Record) -> u64| records.iter().map(|record| of(record) as i64).collect::<Vec<_>>().into_pyarray(py);
-    columns.set_item("theorem", records.iter().map(|record| record.theorem.as_str()).collect::<Vec<_>>())?;
-    columns.set_item("outcome", records.iter().map(|record| outcome_name(record.outcome)).collect::<Vec<_>>())?;
-    let proved: Vec<bool> = records.iter().map(|record| record.outcome == Outcome::Proved).collect();
+    let number = |of: fn(&Record) -> u64| {
+        records.iter().map(|record| of(record) as i64).collect::<Vec<_>>().into_pyarray(py)
+    };
+    columns.set_item(
+        "theorem",
+        records.iter().map(|record| record.theorem.as_str()).collect::<Vec<_>>(),
+    )?;
+    columns.set_item(
+        "outcome",
+        records.iter().map(|record| outcome_name(record.outcome)).collect::<Vec<_>>(),
+    )?;
+    let proved: Vec<bool> =
+        records.iter().map(|record| record.outcome == Outcome::Proved).collect();
     columns.set_item("proved", proved.into_pyarray(py))?;
     columns.set_item("expansions", number(|record| record.expansions))?;
     columns.set_item("valid", number(|record| record.valid))?;
     columns.set_item("rejected", number(|record| record.rejected))?;
     columns.set_item("duplicates", number(|record| record.duplicates))?;
     columns.set_item("tokens", number(|record| record.tokens))?;
-    columns.set_item("demonstrated", records.iter().map(|record| record.demonstrated).collect::<Vec<_>>())?;
-    columns.set_item("tactics", records.iter().map(|record| record.tactics.clone()).collect::<Vec<_>>())?;
-    columns.set_item("depths", records.iter().map(|record| record.depths.clone()).collect::<Vec<_>>())?;
-    columns.set_item("reason", records.into_iter().map(|record| record.reason).collect::<Vec<_>>())?;
+    columns.set_item(
+        "demonstrated",
+        records.iter().map(|record| record.demonstrated).collect::<Vec<_>>(),
+    )?;
+    columns.set_item(
+        "tactics",
+        records.iter().map(|record| record.tactics.clone()).collect::<Vec<_>>(),
+    )?;
+    columns.set_item(
+        "depths",
+        records.iter().map(|record| record.depths.clone()).collect::<Vec<_>>(),
+    )?;
+    columns
+        .set_item("reason", records.into_iter().map(|record| record.reason).collect::<Vec<_>>())?;
     Ok(columns)
 }
 

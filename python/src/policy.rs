@@ -62,9 +62,9 @@ impl NativePolicy {
     pub fn open(&self) -> PyResult<Box<dyn Policy>> {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
         Ok(match &self.0 {
-            Settings::Ngram { traces, temperature } => {
-                Box::new(Ngram::open(Path::new(traces), *temperature).map_err(|error| wrong(&error))?)
-            }
+            Settings::Ngram { traces, temperature } => Box::new(
+                Ngram::open(Path::new(traces), *temperature).map_err(|error| wrong(&error))?,
+            ),
             Settings::Replay { traces, probability } => {
                 let traces = read_any(Path::new(traces)).map_err(|error| wrong(&error))?.traces;
                 Box::new(Replay::new(&traces, *probability))
@@ -83,7 +83,8 @@ impl NativePolicy {
                 retries,
                 grouped,
             } => {
-                let timeout = Duration::try_from_secs_f64(*timeout).map_err(|error| wrong(&error))?;
+                let timeout =
+                    Duration::try_from_secs_f64(*timeout).map_err(|error| wrong(&error))?;
                 let settings = HttpSettings {
                     model: model.clone(),
                     prompt: prompt.clone(),
@@ -132,9 +133,10 @@ impl Interruption {
     }
 }
 
-/// A Python callable: a list of questions `(state, n, seed)` in, a list of answers out, each a list of n tuples `(tactic, log_p)` or `(tactic,
-/// log_p, tokens)`. An answer may be an exception instead: then that theorem is an error, tried again on resume. An exception
-/// that is raised ends the run.
+/// A Python callable: a list of questions `(state, n, seed)` in, a list of answers out, each a list
+/// of n tuples `(tactic, log_p)` or `(tactic, log_p, tokens)`. An answer may be an exception
+/// instead: then that theorem is an error, tried again on resume. An exception that is raised ends
+/// the run.
 pub struct Callable {
     /// The callable.
     pub function: Py<PyAny>,
@@ -149,9 +151,15 @@ pub struct Callable {
 }
 
 impl Callable {
-    fn ask(&self, py: Python<'_>, requests: &[Request]) -> PyResult<Vec<Result<Vec<Sample>, Fault>>> {
-        let questions: Vec<(&str, usize, u64)> =
-            requests.iter().map(|request| (request.state.as_str(), request.samples, request.stream.0)).collect();
+    fn ask(
+        &self,
+        py: Python<'_>,
+        requests: &[Request],
+    ) -> PyResult<Vec<Result<Vec<Sample>, Fault>>> {
+        let questions: Vec<(&str, usize, u64)> = requests
+            .iter()
+            .map(|request| (request.state.as_str(), request.samples, request.stream.0))
+            .collect();
         let answers = self.function.bind(py).call1((questions,))?;
         let answers: Vec<Bound<'_, PyAny>> = answers.try_iter()?.collect::<PyResult<_>>()?;
         if answers.len() != requests.len() {
@@ -161,11 +169,18 @@ impl Callable {
                 answers.len()
             )));
         }
-        requests.iter().zip(answers).map(|(request, answer)| read_answer(request, &answer)).collect()
+        requests
+            .iter()
+            .zip(answers)
+            .map(|(request, answer)| read_answer(request, &answer))
+            .collect()
     }
 }
 
-fn read_answer(request: &Request, answer: &Bound<'_, PyAny>) -> PyResult<Result<Vec<Sample>, Fault>> {
+fn read_answer(
+    request: &Request,
+    answer: &Bound<'_, PyAny>,
+) -> PyResult<Result<Vec<Sample>, Fault>> {
     if answer.is_instance_of::<PyException>() {
         return Ok(Err(Fault(format!("the policy failed: {}", answer.repr()?))));
     }
@@ -175,7 +190,9 @@ fn read_answer(request: &Request, answer: &Bound<'_, PyAny>) -> PyResult<Result<
     }
     if samples.len() != request.samples {
         let (asked, given) = (request.samples, samples.len());
-        return Err(PyValueError::new_err(format!("the policy was asked for {asked} tactics at a state and gave {given}")));
+        return Err(PyValueError::new_err(format!(
+            "the policy was asked for {asked} tactics at a state and gave {given}"
+        )));
     }
     Ok(Ok(samples))
 }
@@ -186,13 +203,17 @@ fn read_sample(sample: &Bound<'_, PyAny>) -> PyResult<Sample> {
         Ok(three) => three,
         Err(_) => {
             let (tactic, log_p) = sample.extract::<(String, f64)>().map_err(|_| {
-                PyTypeError::new_err(format!("a sample is a tuple (tactic, log_p) or (tactic, log_p, tokens), not {sample:?}"))
+                PyTypeError::new_err(format!(
+                    "a sample is a tuple (tactic, log_p) or (tactic, log_p, tokens), not {sample:?}"
+                ))
             })?;
             (tactic, log_p, 0)
         }
     };
     if log_p.is_nan() || log_p > 0.0 {
-        return Err(PyValueError::new_err(format!("the tactic {tactic:?} has log-probability {log_p}; it must be at most 0")));
+        return Err(PyValueError::new_err(format!(
+            "the tactic {tactic:?} has log-probability {log_p}; it must be at most 0"
+        )));
     }
     Ok(Sample { tactic, log_p, tokens })
 }

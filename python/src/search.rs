@@ -47,8 +47,8 @@ pub fn uniform(seed: u64, n: u64) -> f64 {
     Stream(seed).uniform(n)
 }
 
-/// Does the work on a thread of its own and looks for signals meanwhile: Python handles them on its first thread only, and the
-/// policy and the searches have theirs.
+/// Does the work on a thread of its own and looks for signals meanwhile: Python handles them on its
+/// first thread only, and the policy and the searches have theirs.
 fn watched<T: Send>(interruption: &Interruption, work: impl FnOnce() -> T + Send) -> T {
     let (done, result) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
@@ -63,8 +63,8 @@ fn watched<T: Send>(interruption: &Interruption, work: impl FnOnce() -> T + Send
     })
 }
 
-/// Searches theorems (as JSON). Results go to the cell, if one is given, and as JSON to `finished`, if that is given. Answers the seconds
-/// spent sampling, waiting for the prover, and in all.
+/// Searches theorems (as JSON). Results go to the cell, if one is given, and as JSON to `finished`,
+/// if that is given. Answers the seconds spent sampling, waiting for the prover, and in all.
 #[pyfunction]
 #[pyo3(signature = (environment, policy, theorems, terms, cell=None, finished=None))]
 pub fn run(
@@ -80,7 +80,12 @@ pub fn run(
     let entries: Vec<Entry> = serde_json::from_str(theorems).map_err(shape_error)?;
     let jobs: Vec<Job> = entries
         .into_iter()
-        .map(|Entry { theorem, demonstrated }| Job { theorem, demonstrated, time_left: None, tree: terms.trees })
+        .map(|Entry { theorem, demonstrated }| Job {
+            theorem,
+            demonstrated,
+            time_left: None,
+            tree: terms.trees,
+        })
         .collect();
     let time_limit = terms.time_limit.map(Duration::try_from_secs_f64).transpose();
     let plan = Plan {
@@ -88,7 +93,8 @@ pub fn run(
         settings: terms.settings,
         budget: terms.budget,
         seed: terms.seed,
-        time_limit: time_limit.map_err(|error| PyValueError::new_err(format!("time_limit: {error}")))?,
+        time_limit: time_limit
+            .map_err(|error| PyValueError::new_err(format!("time_limit: {error}")))?,
         concurrency: terms.concurrency,
         threads: terms.threads.unwrap_or(threads::pool()?.current_num_threads()),
     };
@@ -120,7 +126,9 @@ pub fn run(
         }
     };
     let spent = py.detach(|| {
-        watched(&interruption, || search_all(&environment, policy.as_mut(), jobs, &plan, &interruption.stop, &mut done))
+        watched(&interruption, || {
+            search_all(&environment, policy.as_mut(), jobs, &plan, &interruption.stop, &mut done)
+        })
     });
     if let Some(error) = interruption.take() {
         return Err(error);

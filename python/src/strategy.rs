@@ -1,4 +1,5 @@
-//! A strategy of the user's own, written in Python: the triple is called back, the recurrence is solved here.
+//! A strategy of the user's own, written in Python: the triple is called back, the recurrence is
+//! solved here.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -15,8 +16,8 @@ use crate::weights::{lengths_of, trace_error};
 /// How far the probabilities of a selection may be from adding up to one.
 const SLACK: f64 = 1e-6;
 
-/// A Python object with `start`, `status`, `selection`, `advance` and `miss`. Configurations are whatever the object returns, as long as it
-/// is hashable; here they are known by number.
+/// A Python object with `start`, `status`, `selection`, `advance` and `miss`. Configurations are
+/// whatever the object returns, as long as it is hashable; here they are known by number.
 struct Triple<'py> {
     py: Python<'py>,
     object: &'py Bound<'py, PyAny>,
@@ -48,7 +49,10 @@ impl<'py> Triple<'py> {
         let number = configuration.and_then(|configuration| {
             let known = self.numbers.get_item(&configuration).map_err(|error| {
                 let kind = configuration.get_type();
-                let hint = PyTypeError::new_err(format!("a configuration must be hashable, such as a tuple of numbers, not {kind}"));
+                let hint = PyTypeError::new_err(format!(
+                    "a configuration must be hashable, such \
+                 as a tuple of numbers, not {kind}"
+                ));
                 hint.set_cause(self.py, Some(error));
                 hint
             })?;
@@ -59,7 +63,8 @@ impl<'py> Triple<'py> {
             let number = configurations.len();
             if number > self.limit {
                 return Err(PyValueError::new_err(format!(
-                    "the strategy reaches more than {} configurations; does every update spend budget, and does status() say \"dead\" once it is spent? \
+                    "the strategy reaches more than {} configurations; does every update spend \
+                     budget, and does status() say \"dead\" once it is spent? \
                      (raise max_configurations if so)",
                     self.limit
                 )));
@@ -82,22 +87,31 @@ impl<'py> Triple<'py> {
     }
 
     fn read_status(&self, number: usize) -> PyResult<Status> {
-        let answer = self.object.call_method1("status", (self.configuration(number), self.length))?;
+        let answer =
+            self.object.call_method1("status", (self.configuration(number), self.length))?;
         match answer.extract::<String>().as_deref() {
             Ok("solved") => Ok(Status::Solved),
             Ok("dead") => Ok(Status::Dead),
             Ok("live") => Ok(Status::Live),
-            _ => Err(PyValueError::new_err(format!("status() must return \"solved\", \"dead\" or \"live\", not {answer:?}"))),
+            _ => Err(PyValueError::new_err(format!(
+                "status() must return \"solved\", \"dead\" or \"live\", not {answer:?}"
+            ))),
         }
     }
 
-    fn read_selection(&self, number: usize, p: &[objective::Dual]) -> PyResult<Vec<(usize, objective::Dual)>> {
+    fn read_selection(
+        &self,
+        number: usize,
+        p: &[objective::Dual],
+    ) -> PyResult<Vec<(usize, objective::Dual)>> {
         if self.p.get().is_none() {
             let p = PyTuple::new(self.py, p.iter().map(|p| Dual(p.clone())))?;
             let _ = self.p.set(p);
         }
         let configuration = self.configuration(number);
-        let answer = self.object.call_method1("selection", (&configuration, self.p.get().expect("just set")))?;
+        let answer = self
+            .object
+            .call_method1("selection", (&configuration, self.p.get().expect("just set")))?;
         let nodes: Vec<(usize, objective::Dual)> = if let Ok(node) = answer.extract::<usize>() {
             vec![(node, objective::Dual::constant(1.0))]
         } else {
@@ -115,10 +129,12 @@ impl<'py> Triple<'py> {
             )));
         }
         let total: f64 = nodes.iter().map(|(_, chance)| chance.value()).sum();
-        if !((total - 1.0).abs() <= SLACK && nodes.iter().all(|(_, chance)| chance.value() >= 0.0)) {
+        if !((total - 1.0).abs() <= SLACK && nodes.iter().all(|(_, chance)| chance.value() >= 0.0))
+        {
             let list: Vec<f64> = nodes.iter().map(|(_, chance)| chance.value()).collect();
             return Err(PyValueError::new_err(format!(
-                "selection({configuration:?}) gives probabilities {list:?}; they must not be negative and must add up to 1"
+                "selection({configuration:?}) gives probabilities {list:?}; they must not be \
+                 negative and must add up to 1"
             )));
         }
         Ok(nodes)
@@ -165,7 +181,8 @@ impl Strategy for Triple<'_> {
         if *visit > 2 {
             let configuration = self.configuration(number);
             self.fail(PyValueError::new_err(format!(
-                "the configuration {configuration:?} leads back to itself; every update must spend budget, or the recurrence never ends"
+                "the configuration {configuration:?} leads back to itself; every update must \
+                 spend budget, or the recurrence never ends"
             )));
             return Vec::new();
         }
@@ -207,9 +224,11 @@ pub fn weigh_strategy<'py>(
     absorption: f64,
     max_configurations: usize,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>)> {
-    let prior = Prior::new(kappa, absorption).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let prior =
+        Prior::new(kappa, absorption).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let log_p = log_p.as_slice()?;
-    let (mut weights, mut log_success, mut feasible) = (Vec::with_capacity(log_p.len()), Vec::new(), Vec::new());
+    let (mut weights, mut log_success, mut feasible) =
+        (Vec::with_capacity(log_p.len()), Vec::new(), Vec::new());
     let mut rest = log_p;
     for (trace, length) in lengths_of(lengths.as_slice()?, log_p.len())?.into_iter().enumerate() {
         let (log_p, others) = rest.split_at(length);
@@ -227,8 +246,13 @@ pub fn weigh_strategy<'py>(
             limit: max_configurations,
             error: RefCell::new(None),
         };
-        let budget = if budget < length as u64 { budget } else { prior.effective_budget(length, budget) as u64 };
-        let weighed = solve(&triple, log_p, budget, absorption).map_err(|error| trace_error(trace, error))?;
+        let budget = if budget < length as u64 {
+            budget
+        } else {
+            prior.effective_budget(length, budget) as u64
+        };
+        let weighed =
+            solve(&triple, log_p, budget, absorption).map_err(|error| trace_error(trace, error))?;
         if let Some(error) = triple.error.into_inner() {
             return Err(error);
         }

@@ -41,7 +41,8 @@ pub fn to_json(value: &impl Serialize) -> PyResult<String> {
 #[pyfunction]
 pub fn read_traces(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<(String, String)>)> {
     let loaded = py.detach(|| read_any(&path)).map_err(trace_error)?;
-    let skipped = loaded.skipped.into_iter().map(|skipped| (skipped.name, skipped.reason)).collect();
+    let skipped =
+        loaded.skipped.into_iter().map(|skipped| (skipped.name, skipped.reason)).collect();
     Ok((to_json(&loaded.traces)?, skipped))
 }
 
@@ -53,23 +54,36 @@ pub fn write_traces(py: Python<'_>, path: PathBuf, traces: &str) -> PyResult<()>
     Ok(())
 }
 
-/// The theorems of an evaluation in an order that depends on their names alone, and the manifest's words for them: the same pool
-/// that the command line makes of the same file.
+/// The theorems of an evaluation in an order that depends on their names alone, and the manifest's
+/// words for them: the same pool that the command line makes of the same file.
 #[pyfunction]
 #[pyo3(signature = (traces, file, steps=None, limit=None))]
-pub fn pool(traces: &str, file: &str, steps: Option<&str>, limit: Option<usize>) -> PyResult<(String, String)> {
-    let steps = steps.map(str::parse::<Steps>).transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
+pub fn pool(
+    traces: &str,
+    file: &str,
+    steps: Option<&str>,
+    limit: Option<usize>,
+) -> PyResult<(String, String)> {
+    let steps = steps
+        .map(str::parse::<Steps>)
+        .transpose()
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let traces: Vec<Trace> = serde_json::from_str(traces).map_err(shape_error)?;
     let mut names = HashSet::new();
     if let Some(twice) = traces.iter().find(|trace| !names.insert(trace.theorem.name.as_str())) {
-        return Err(PyValueError::new_err(format!("the name {:?} occurs twice among the theorems", twice.theorem.name)));
+        return Err(PyValueError::new_err(format!(
+            "the name {:?} occurs twice among the theorems",
+            twice.theorem.name
+        )));
     }
     let Some(Theorems { jobs, pool }) = Theorems::select(traces, file, steps, limit) else {
         let which = steps.map(|steps| format!(" of {steps} steps")).unwrap_or_default();
         return Err(PyValueError::new_err(format!("{file} has no theorem{which}")));
     };
-    let entries: Vec<Entry> =
-        jobs.into_iter().map(|job| Entry { theorem: job.theorem, demonstrated: job.demonstrated }).collect();
+    let entries: Vec<Entry> = jobs
+        .into_iter()
+        .map(|job| Entry { theorem: job.theorem, demonstrated: job.demonstrated })
+        .collect();
     Ok((to_json(&entries)?, to_json(&pool)?))
 }
 
@@ -82,5 +96,8 @@ pub fn metamath_traces(py: Python<'_>, database: PathBuf) -> PyResult<String> {
         database.extract(&Extraction::default(), |trace, _| traces.push(trace));
         Ok(traces)
     });
-    to_json(&traces.map_err(|error: catamount_metamath::Error| PyValueError::new_err(error.to_string()))?)
+    to_json(
+        &traces
+            .map_err(|error: catamount_metamath::Error| PyValueError::new_err(error.to_string()))?,
+    )
 }

@@ -1,4 +1,5 @@
-//! Weights of ragged batches, over the memory of NumPy arrays, with the interpreter's lock released.
+//! Weights of ragged batches, over the memory of NumPy arrays, with the interpreter's lock
+//! released.
 
 use std::time::Instant;
 
@@ -11,7 +12,8 @@ use rayon::prelude::*;
 use crate::threads;
 
 /// Weights, log J and feasibility of a batch, as arrays.
-type Weighed<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>);
+type Weighed<'py> =
+    (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>);
 
 /// An error that concerns one trace of a batch.
 pub fn trace_error(trace: usize, error: impl std::fmt::Display) -> PyErr {
@@ -34,12 +36,15 @@ pub fn lengths_of(lengths: &[i64], total: usize) -> PyResult<Vec<usize>> {
     let mut sum = 0usize;
     let mut checked = Vec::with_capacity(lengths.len());
     for (trace, &length) in lengths.iter().enumerate() {
-        let length = usize::try_from(length).map_err(|_| trace_error(trace, format!("its length is {length}")))?;
+        let length = usize::try_from(length)
+            .map_err(|_| trace_error(trace, format!("its length is {length}")))?;
         sum = sum.saturating_add(length);
         checked.push(length);
     }
     if sum != total {
-        return Err(PyValueError::new_err(format!("lengths add up to {sum}, but logp has {total} values")));
+        return Err(PyValueError::new_err(format!(
+            "lengths add up to {sum}, but logp has {total} values"
+        )));
     }
     Ok(checked)
 }
@@ -51,7 +56,11 @@ type Answer = Result<(Vec<f64>, Vec<f64>, Vec<bool>), (usize, ObjectiveError)>;
 const TASK: usize = 256;
 
 /// Weighs every trace of a batch. Single-precision input is widened.
-fn weigh<T: Copy + Sync + Into<f64>>(surrogate: &Surrogate, log_p: &[T], lengths: &[usize]) -> Answer {
+fn weigh<T: Copy + Sync + Into<f64>>(
+    surrogate: &Surrogate,
+    log_p: &[T],
+    lengths: &[usize],
+) -> Answer {
     let (mut weights, mut log_success, mut feasible) =
         (vec![0.0; log_p.len()], vec![0.0; lengths.len()], vec![false; lengths.len()]);
     let mut tasks = Vec::with_capacity(lengths.len().div_ceil(TASK));
@@ -71,7 +80,9 @@ fn weigh<T: Copy + Sync + Into<f64>>(surrogate: &Surrogate, log_p: &[T], lengths
         .enumerate()
         .map(|(task, (lengths, steps, mut out, log_success, feasible))| {
             let log_p: Vec<f64> = steps.iter().map(|&value| value.into()).collect();
-            for (i, weighed) in surrogate.weigh_all(&traces(&log_p, lengths)).into_iter().enumerate() {
+            for (i, weighed) in
+                surrogate.weigh_all(&traces(&log_p, lengths)).into_iter().enumerate()
+            {
                 let weighed = weighed.map_err(|error| (task * TASK + i, error))?;
                 let (own, others) = out.split_at_mut(lengths[i]);
                 own.copy_from_slice(&weighed.weights);
@@ -102,11 +113,13 @@ fn weigh_array<'py, T: Element + Copy + Sync + Into<f64>>(
     surrogate: &Surrogate,
 ) -> PyResult<Weighed<'py>> {
     let log_p = log_p.as_slice().map_err(|_| PyValueError::new_err("logp must be contiguous"))?;
-    let lengths = lengths.as_slice().map_err(|_| PyValueError::new_err("lengths must be contiguous"))?;
+    let lengths =
+        lengths.as_slice().map_err(|_| PyValueError::new_err("lengths must be contiguous"))?;
     let lengths = lengths_of(lengths, log_p.len())?;
     let pool = threads::pool()?;
     let answer = py.detach(|| pool.install(|| weigh(surrogate, log_p, &lengths)));
-    let (weights, log_success, feasible) = answer.map_err(|(trace, error)| trace_error(trace, error))?;
+    let (weights, log_success, feasible) =
+        answer.map_err(|(trace, error)| trace_error(trace, error))?;
     Ok((weights.into_pyarray(py), log_success.into_pyarray(py), feasible.into_pyarray(py)))
 }
 
@@ -138,7 +151,8 @@ pub fn weigh_f32<'py>(
     weigh_array(py, &log_p, &lengths, &surrogate(objective, budget, kappa, absorption)?)
 }
 
-/// Seconds that the Rust call itself takes for a batch, each of `repeats` times: what the benchmark compares the Python call with.
+/// Seconds that the Rust call itself takes for a batch, each of `repeats` times: what the benchmark
+/// compares the Python call with.
 #[pyfunction]
 pub fn time_weigh(
     py: Python<'_>,
@@ -157,8 +171,9 @@ pub fn time_weigh(
         (0..repeats)
             .map(|_| {
                 let started = Instant::now();
-                let answers: Vec<Vec<_>> =
-                    pool.install(|| traces.par_chunks(TASK).map(|traces| surrogate.weigh_all(traces)).collect());
+                let answers: Vec<Vec<_>> = pool.install(|| {
+                    traces.par_chunks(TASK).map(|traces| surrogate.weigh_all(traces)).collect()
+                });
                 // Giving the memory back is part of the call, as it is in Python's.
                 answers.into_iter().flatten().try_for_each(|answer| answer.map(drop))?;
                 Ok(started.elapsed().as_secs_f64())

@@ -42,12 +42,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let environment = arguments.environment.open()?;
     let input: Box<dyn BufRead> = match &arguments.file {
         Some(path) => {
-            let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let file = std::fs::File::open(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
             Box::new(std::io::BufReader::new(file))
         }
         None => Box::new(std::io::stdin().lock()),
     };
-    let source = arguments.file.as_ref().map_or("standard input".to_string(), |path| path.display().to_string());
+    let source = arguments
+        .file
+        .as_ref()
+        .map_or("standard input".to_string(), |path| path.display().to_string());
     let mut out = std::io::stdout().lock();
     for (index, line) in input.split(b'\n').enumerate() {
         let line = line.with_context(|| format!("cannot read {source}"))?;
@@ -55,14 +59,25 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             continue;
         }
         let claim: Claim = serde_json::from_slice(&line).with_context(|| {
-            format!("{source}:{}: not a claim; a line looks like {{\"name\": \"id\", \"tactics\": [\"ax-1\"]}}", index + 1)
+            format!(
+                "{source}:{}: not a claim; a line looks like {{\"name\": \"id\", \"tactics\": \
+             [\"ax-1\"]}}",
+                index + 1
+            )
         })?;
         let judged = match environment.check(&claim.theorem, &claim.tactics) {
-            Ok(Checked::Proved { axioms }) => Judged { name: claim.theorem.name, verdict: "proved", reason: None, axioms },
-            Ok(Checked::Refused { reason }) => {
-                Judged { name: claim.theorem.name, verdict: "refused", reason: Some(reason), axioms: Vec::new() }
+            Ok(Checked::Proved { axioms }) => {
+                Judged { name: claim.theorem.name, verdict: "proved", reason: None, axioms }
             }
-            Err(fault) => return Err(anyhow::anyhow!("{source}:{}: the prover failed: {fault}", index + 1)),
+            Ok(Checked::Refused { reason }) => Judged {
+                name: claim.theorem.name,
+                verdict: "refused",
+                reason: Some(reason),
+                axioms: Vec::new(),
+            },
+            Err(fault) => {
+                return Err(anyhow::anyhow!("{source}:{}: the prover failed: {fault}", index + 1));
+            }
         };
         serde_json::to_writer(&mut out, &judged)?;
         out.write_all(b"\n")?;
@@ -74,16 +89,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn lean(arguments: &Arguments) -> Result<()> {
     let mut lines = Vec::new();
     match &arguments.file {
-        Some(path) => lines = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+        Some(path) => {
+            lines =
+                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
+        }
         None => {
-            std::io::stdin().lock().read_to_end(&mut lines).context("cannot read standard input")?;
+            std::io::stdin()
+                .lock()
+                .read_to_end(&mut lines)
+                .context("cannot read standard input")?;
         }
     }
     let lean = catamount_lean::Lean::new(arguments.environment.lean.options()?)?;
     let mut out = std::io::stdout().lock();
     let mut failure = None;
     lean.rule_lines(&lines, |ruling| {
-        let written = serde_json::to_string(ruling).map_err(anyhow::Error::from).and_then(|line| Ok(writeln!(out, "{line}")?));
+        let written = serde_json::to_string(ruling)
+            .map_err(anyhow::Error::from)
+            .and_then(|line| Ok(writeln!(out, "{line}")?));
         failure = failure.take().or(written.err());
     })
     .map_err(|fault| anyhow::anyhow!("{fault}"))?;

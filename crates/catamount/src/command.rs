@@ -10,7 +10,11 @@ pub fn line() -> String {
             format!("'{}'", argument.replace('\'', "'\\''"))
         }
     };
-    std::iter::once("catamount".to_string()).chain(std::env::args().skip(1)).map(quote).collect::<Vec<_>>().join(" ")
+    std::iter::once("catamount".to_string())
+        .chain(std::env::args().skip(1))
+        .map(quote)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The commit this binary was built from, where that is known.

@@ -10,7 +10,8 @@ pub struct Arguments {
     a: String,
     /// The log to compare with it; several seeds separated by commas, in the same order.
     b: String,
-    /// Further logs to compare with the same control: a family, with p-values corrected by Holm's method.
+    /// Further logs to compare with the same control: a family, with p-values corrected by Holm's
+    /// method.
     others: Vec<PathBuf>,
     /// Print JSON: n, b, c, gain_pp, ci_low, ci_high, p and more (an array for a family).
     #[arg(long)]
@@ -26,7 +27,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let ([control], [first]) = (&a[..], &b[..]) else {
-        bail!("a family of several logs takes one seed each; compare several seeds two logs at a time");
+        bail!(
+            "a family of several logs takes one seed each; compare several seeds two logs at a time"
+        );
     };
     let family: Vec<PathBuf> = std::iter::once(first).chain(&arguments.others).cloned().collect();
     let comparisons = catamount_report::compare_family(control, &family)?;

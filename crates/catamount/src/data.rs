@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use catamount_metamath::Extraction;
-use catamount_traces::{AtomicFile, Manifest, Split, Statistics, Steps, Theorem, Trace, jsonl, read_any, text_key};
+use catamount_traces::{
+    AtomicFile, Manifest, Split, Statistics, Steps, Theorem, Trace, jsonl, read_any, text_key,
+};
 
 use crate::{environment, progress};
 
@@ -17,7 +19,8 @@ pub enum Command {
     Split(SplitArguments),
     /// Trace a Lean library: every theorem proved by tactics, as a linear sequence that replays.
     TraceLean(TraceLeanArguments),
-    /// Convert traces from one format to another, chosen by extension: .jsonl, .json (LeanDojo), .parquet.
+    /// Convert traces from one format to another, chosen by extension: .jsonl, .json (LeanDojo),
+    /// .parquet.
     Convert { input: PathBuf, output: PathBuf },
     /// Check a file of traces line by line.
     Validate { file: PathBuf },
@@ -43,8 +46,8 @@ pub struct MetamathArguments {
     /// A file, or the name of one in Debian's metamath-databases.
     #[arg(long, default_value = "set.mm")]
     database: PathBuf,
-    /// Write only traces of so many steps. (All are extracted and counted. `1-` writes all: 4.6 GB for set.mm, whose longest proofs
-    /// repeat themselves when made linear.)
+    /// Write only traces of so many steps. (All are extracted and counted. `1-` writes all: 4.6 GB
+    /// for set.mm, whose longest proofs repeat themselves when made linear.)
     #[arg(long, default_value = "1-20")]
     steps: Steps,
     /// Only the first so many theorems of the database.
@@ -105,7 +108,8 @@ fn trace_lean(arguments: &TraceLeanArguments) -> Result<()> {
     let mut path = arguments.path.clone();
     if path == Path::new("bundled") && !path.exists() {
         path = arguments.out.with_extension("library");
-        catamount_lean::write_bundled_library(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        catamount_lean::write_bundled_library(&path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         options.root = Some(path.clone());
     }
     let traces = traced(&options, &path)?;
@@ -151,17 +155,26 @@ fn metamath(arguments: &MetamathArguments) -> Result<()> {
 }
 
 /// Extracts a database's proofs into a split folder.
-pub fn write_metamath(database_name: &Path, steps: Steps, first: Option<usize>, options: &SplitOptions) -> Result<()> {
+pub fn write_metamath(
+    database_name: &Path,
+    steps: Steps,
+    first: Option<usize>,
+    options: &SplitOptions,
+) -> Result<()> {
     let database = environment::database(database_name)?;
     // Parts are decided from the statements alone, so that traces can be written as they are made.
     let stub = |id| Trace {
         theorem: Theorem { name: database.assertion(id).label().to_string(), ..Theorem::default() },
         steps: Vec::new(),
     };
-    let ids: HashMap<String, _> = database.theorems().map(|id| (database.assertion(id).label().to_string(), id)).collect();
+    let ids: HashMap<String, _> =
+        database.theorems().map(|id| (database.assertion(id).label().to_string(), id)).collect();
     let key = |trace: &Trace| database.key(ids[&trace.theorem.name]).to_string();
-    let parts =
-        options.split.apply(database.theorems().take(first.unwrap_or(usize::MAX)).map(stub).collect(), options.seed, key)?;
+    let parts = options.split.apply(
+        database.theorems().take(first.unwrap_or(usize::MAX)).map(stub).collect(),
+        options.seed,
+        key,
+    )?;
     let mut writers = Writers::create(&options.out, "train", "valid", "test")?;
     let mut part_of: HashMap<String, usize> = HashMap::new();
     for (part, traces) in [parts.train, parts.valid, parts.test].into_iter().enumerate() {
@@ -185,7 +198,10 @@ pub fn write_metamath(database_name: &Path, steps: Steps, first: Option<usize>, 
         return Err(error);
     }
 
-    let mut manifest = Manifest::new(environment::database_path(database_name)?.display().to_string(), Some(options.seed));
+    let mut manifest = Manifest::new(
+        environment::database_path(database_name)?.display().to_string(),
+        Some(options.seed),
+    );
     manifest.settings.insert("split".into(), options.split.to_string().into());
     manifest.settings.insert("steps".into(), steps.to_string().into());
     let counts = writers.finish(&options.out, manifest)?;
@@ -204,14 +220,28 @@ pub fn write_metamath(database_name: &Path, steps: Steps, first: Option<usize>, 
     if filtered > 0 {
         println!("{filtered} traces outside --steps {steps} were not written");
     }
-    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], options.out.display());
+    println!(
+        "train {}, valid {}, test {} written to {}",
+        counts[0],
+        counts[1],
+        counts[2],
+        options.out.display()
+    );
     Ok(())
 }
 
 /// Trace lengths in the pools that the notes and the paper speak of.
 fn histogram(lengths: &[usize]) -> String {
-    let count = |low: usize, high: usize| lengths.iter().filter(|&&length| (low..=high).contains(&length)).count();
-    format!("1 / 2-5 / 6-10 / more: {} / {} / {} / {}", count(1, 1), count(2, 5), count(6, 10), count(11, usize::MAX))
+    let count = |low: usize, high: usize| {
+        lengths.iter().filter(|&&length| (low..=high).contains(&length)).count()
+    };
+    format!(
+        "1 / 2-5 / 6-10 / more: {} / {} / {} / {}",
+        count(1, 1),
+        count(2, 5),
+        count(6, 10),
+        count(11, usize::MAX)
+    )
 }
 
 fn split(arguments: &SplitArguments) -> Result<()> {
@@ -230,7 +260,13 @@ pub fn write_split(traces: Vec<Trace>, source: &Path, options: &SplitOptions) ->
     let mut manifest = Manifest::new(source.display().to_string(), Some(options.seed));
     manifest.settings.insert("split".into(), options.split.to_string().into());
     let counts = writers.finish(&options.out, manifest)?;
-    println!("train {}, valid {}, test {} written to {}", counts[0], counts[1], counts[2], options.out.display());
+    println!(
+        "train {}, valid {}, test {} written to {}",
+        counts[0],
+        counts[1],
+        counts[2],
+        options.out.display()
+    );
     Ok(())
 }
 
@@ -259,15 +295,27 @@ struct Writers {
 }
 
 impl Writers {
-    fn create(folder: &Path, train: &'static str, valid: &'static str, test: &'static str) -> Result<Self> {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    fn create(
+        folder: &Path,
+        train: &'static str,
+        valid: &'static str,
+        test: &'static str,
+    ) -> Result<Self> {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let names = [train, valid, test];
         let files = names.map(|name| AtomicFile::create(&folder.join(format!("{name}.jsonl"))));
-        Ok(Writers { names, files: files.into_iter().collect::<Result<_, _>>()?, counts: [0; 3], steps: [0; 3] })
+        Ok(Writers {
+            names,
+            files: files.into_iter().collect::<Result<_, _>>()?,
+            counts: [0; 3],
+            steps: [0; 3],
+        })
     }
 
     fn write(&mut self, part: usize, trace: &Trace) -> Result<()> {
-        jsonl::write_to(&mut self.files[part], [trace]).with_context(|| format!("cannot write {}.jsonl", self.names[part]))?;
+        jsonl::write_to(&mut self.files[part], [trace])
+            .with_context(|| format!("cannot write {}.jsonl", self.names[part]))?;
         self.counts[part] += 1;
         self.steps[part] += trace.steps.len();
         Ok(())

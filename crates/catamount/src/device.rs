@@ -26,7 +26,10 @@ impl FromStr for Device {
             None if text == "auto" => Ok(Device::Auto),
             None if text == "cpu" => Ok(Device::Cpu),
             None if text == "cuda" => Ok(Device::Cuda(0)),
-            Some(("cuda", number)) => number.parse().map(Device::Cuda).map_err(|_| format!("`{number}` is no GPU's number")),
+            Some(("cuda", number)) => number
+                .parse()
+                .map(Device::Cuda)
+                .map_err(|_| format!("`{number}` is no GPU's number")),
             _ => Err(format!("unknown device `{text}`; use auto, cpu or cuda:0")),
         }
     }

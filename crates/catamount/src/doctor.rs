@@ -18,9 +18,20 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    say("metamath database", environment::database_path(Path::new("set.mm")).map(|path| path.display().to_string()));
-    say("metamath program", version("metamath", "Debian's package metamath; only needed to verify exported proofs"));
-    say("GPU", catamount_cuda::Cuda::new(0).map(|cuda| catamount_model::Backend::describe(&cuda)).map_err(Into::into));
+    say(
+        "metamath database",
+        environment::database_path(Path::new("set.mm")).map(|path| path.display().to_string()),
+    );
+    say(
+        "metamath program",
+        version("metamath", "Debian's package metamath; only needed to verify exported proofs"),
+    );
+    say(
+        "GPU",
+        catamount_cuda::Cuda::new(0)
+            .map(|cuda| catamount_model::Backend::describe(&cuda))
+            .map_err(Into::into),
+    );
     for finding in catamount_lean::diagnose(None) {
         println!("{} {}: {}", mark(finding.ok), finding.what, finding.text);
     }
@@ -53,6 +64,10 @@ fn say(what: &str, found: Result<String>) {
 
 fn version(program: &str, package: &str) -> Result<String> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&paths).map(|folder| folder.join(program)).find(|path| path.is_file());
-    found.map(|path| path.display().to_string()).ok_or_else(|| anyhow::anyhow!("not found; install {package}"))
+    let found = std::env::split_paths(&paths)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file());
+    found
+        .map(|path| path.display().to_string())
+        .ok_or_else(|| anyhow::anyhow!("not found; install {package}"))
 }

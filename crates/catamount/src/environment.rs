@@ -50,7 +50,8 @@ pub struct LeanArguments {
     /// Lean: wall-clock limit for one tactic, in seconds.
     #[arg(long, default_value_t = 60.0)]
     pub tactic_limit: f64,
-    /// Lean: the prover's own limit for one tactic, in the unit of Lean's maxHeartbeats. Reaching it costs nothing more; reaching
+    /// Lean: the prover's own limit for one tactic, in the unit of Lean's maxHeartbeats. Reaching
+    /// it costs nothing more; reaching
     /// --tactic-limit costs the process.
     #[arg(long, default_value_t = Options::default().heartbeats)]
     pub heartbeats: u64,
@@ -102,12 +103,16 @@ impl Arguments {
         let statement = text.trim_start();
         let named = statement.split_whitespace().nth(1).unwrap_or(statement);
         match self.env {
-            Prover::Lean if statement.starts_with("theorem ") || statement.starts_with("lemma ") => Theorem {
-                name: named.trim_end_matches(':').to_string(),
-                statement: statement.to_string(),
-                header: Some(header.unwrap_or_default().to_string()),
-                ..Theorem::default()
-            },
+            Prover::Lean
+                if statement.starts_with("theorem ") || statement.starts_with("lemma ") =>
+            {
+                Theorem {
+                    name: named.trim_end_matches(':').to_string(),
+                    statement: statement.to_string(),
+                    header: Some(header.unwrap_or_default().to_string()),
+                    ..Theorem::default()
+                }
+            }
             _ => Theorem { name: text.to_string(), ..Theorem::default() },
         }
     }
@@ -128,7 +133,8 @@ pub fn database_path(path: &Path) -> Result<PathBuf> {
         return Ok(installed);
     }
     bail!(
-        "there is no database {} here or in {DEBIAN}; give its path, or install Debian's package metamath-databases (set.mm, iset.mm, ...)",
+        "there is no database {} here or in {DEBIAN}; give its path, or install Debian's package \
+         metamath-databases (set.mm, iset.mm, ...)",
         path.display()
     )
 }

@@ -22,7 +22,8 @@ pub struct Arguments {
     policy: policy::Arguments,
     #[command(flatten)]
     search: SearchArguments,
-    /// Name of the objective the policy was trained with, for tables; the policy's kind if not given.
+    /// Name of the objective the policy was trained with, for tables; the policy's kind if not
+    /// given.
     #[arg(long)]
     objective: Option<String>,
     /// Keep whole search trees in NAME.trees.jsonl.
@@ -31,19 +32,20 @@ pub struct Arguments {
     /// Searches in flight.
     #[arg(long, default_value_t = 256)]
     concurrency: usize,
-    /// Threads that talk to the prover. If not given, as many as cores; with Lean, whose processes do the work, one for each search
-    /// in flight.
+    /// Threads that talk to the prover. If not given, as many as cores; with Lean, whose processes
+    /// do the work, one for each search in flight.
     #[arg(long)]
     threads: Option<usize>,
-    /// The cell's log, such as cells/bfs.jsonl, resumed if it is there. With several strategies, a folder: each gets its own log in it.
+    /// The cell's log, such as cells/bfs.jsonl, resumed if it is there. With several strategies, a
+    /// folder: each gets its own log in it.
     #[arg(long)]
     out: PathBuf,
 }
 
 #[derive(clap::Args)]
 pub struct SearchArguments {
-    /// pass, bfs, dfs, rdfs, vdfs or mcts. An evaluation takes several, with commas between them: one cell after another, without
-    /// loading model and library again.
+    /// pass, bfs, dfs, rdfs, vdfs or mcts. An evaluation takes several, with commas between them:
+    /// one cell after another, without loading model and library again.
     #[arg(long)]
     pub strategy: String,
     /// Expansions per theorem: sampled tactics, each with its check.
@@ -58,7 +60,8 @@ pub struct SearchArguments {
     /// Wall-clock cap per theorem, in seconds.
     #[arg(long)]
     pub time_limit: Option<f64>,
-    /// Further settings of the strategies as KEY=VALUE: pass_batch, bfs_beam, bfs_samples, bfs_alpha, bfs_restart_after, bfs_restart_when_empty, mcts_exploration.
+    /// Further settings of the strategies as KEY=VALUE: pass_batch, bfs_beam, bfs_samples,
+    /// bfs_alpha, bfs_restart_after, bfs_restart_when_empty, mcts_exploration.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -67,15 +70,20 @@ impl SearchArguments {
     pub fn settings(&self) -> Result<SearchSettings> {
         let mut settings = serde_json::to_value(SearchSettings::default())?;
         for pair in &self.set {
-            let (key, value) = pair.split_once('=').with_context(|| format!("--set {pair} is not of the form KEY=VALUE"))?;
-            settings[key] = serde_json::from_str(value).with_context(|| format!("--set {pair}: not a value"))?;
+            let (key, value) = pair
+                .split_once('=')
+                .with_context(|| format!("--set {pair} is not of the form KEY=VALUE"))?;
+            settings[key] = serde_json::from_str(value)
+                .with_context(|| format!("--set {pair}: not a value"))?;
         }
         settings["max_depth"] = self.max_depth.into();
         serde_json::from_value(settings).context("--set")
     }
 
     pub fn time_limit(&self) -> Result<Option<Duration>> {
-        let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).context("--time-limit is a number of seconds");
+        let duration = |seconds: f64| {
+            Duration::try_from_secs_f64(seconds).context("--time-limit is a number of seconds")
+        };
         self.time_limit.map(duration).transpose()
     }
 }
@@ -89,7 +97,10 @@ fn cells(strategies: &str, out: &Path) -> Result<Vec<(String, PathBuf)>> {
     if out.extension().is_some_and(|extension| extension == "jsonl") {
         bail!("with several strategies --out is a folder, not {}", out.display());
     }
-    Ok(names.into_iter().map(|name| (name.to_string(), out.join(format!("{name}.jsonl")))).collect())
+    Ok(names
+        .into_iter()
+        .map(|name| (name.to_string(), out.join(format!("{name}.jsonl"))))
+        .collect())
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -139,7 +150,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             match watched {
                 Watched::Before { done, proved: before } => {
                     if done > 0 {
-                        bar.println(format!("resuming: {done} of {} theorems are done", theorems.jobs.len()));
+                        bar.println(format!(
+                            "resuming: {done} of {} theorems are done",
+                            theorems.jobs.len()
+                        ));
                     }
                     bar.set_position(done as u64);
                     bar.reset_eta();
@@ -152,8 +166,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             }
             bar.set_message(format!("{proved} proved"));
         };
-        let run = run_cell(&out, &manifest, &environment, policy.as_mut(), &theorems, &plan, stop, &mut watch)
-            .context("the results so far stand in the log; the same command goes on from there")?;
+        let run = run_cell(
+            &out,
+            &manifest,
+            &environment,
+            policy.as_mut(),
+            &theorems,
+            &plan,
+            stop,
+            &mut watch,
+        )
+        .context("the results so far stand in the log; the same command goes on from there")?;
         bar.finish_and_clear();
         if !run.complete {
             eprintln!("interrupted; run the same command again to go on");
@@ -167,7 +190,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn summarise(run: &CellRun, manifest: &Manifest) {
     let (proved, theorems) = (run.count(Outcome::Proved), manifest.pool.theorems);
     println!(
-        "{} under {} at N = {}: {proved} of {theorems} proved ({:.1} %); {} out of budget, {} exhausted, {} out of time, {} errors",
+        "{} under {} at N = {}: {proved} of {theorems} proved ({:.1} %); {} out of budget, {} \
+         exhausted, {} out of time, {} errors",
         manifest.objective,
         manifest.strategy,
         manifest.budget,
@@ -179,7 +203,10 @@ fn summarise(run: &CellRun, manifest: &Manifest) {
     );
     if let Some(record) = run.records.iter().find(|record| record.outcome == Outcome::Error) {
         let reason = record.reason.as_deref().unwrap_or("no reason");
-        eprintln!("first error, at {}: {reason}; run the same command again to retry the errors", record.theorem);
+        eprintln!(
+            "first error, at {}: {reason}; run the same command again to retry the errors",
+            record.theorem
+        );
     }
     eprintln!("{}", run.spent);
 }

@@ -16,7 +16,8 @@ use crate::{command, data, environment, model, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// An experiment's file, or a preset: demo, metamath, lean-demo, paper-matrix, paper-sweep, paper-matching, paper-priors.
+    /// An experiment's file, or a preset: demo, metamath, lean-demo, paper-matrix, paper-sweep,
+    /// paper-matching, paper-priors.
     experiment: String,
     /// Folder of the study; named after the experiment if not given.
     #[arg(long)]
@@ -40,8 +41,10 @@ pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
         print!("{text}");
         return Ok(());
     }
-    let experiment = if path.exists() { Experiment::read(path)? } else { preset(&arguments.experiment)? };
-    let stem = path.file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy().into_owned());
+    let experiment =
+        if path.exists() { Experiment::read(path)? } else { preset(&arguments.experiment)? };
+    let stem =
+        path.file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy().into_owned());
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
     let library = folder.join("library");
     let mut plan = Plan::new(&experiment, &source(&experiment)?);
@@ -52,7 +55,12 @@ pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
         print!("{}", plan.describe(&experiment, &folder));
         return Ok(());
     }
-    let report = arguments.device.run(Study { experiment: &experiment, plan: &plan, folder: &folder, library: &library })?;
+    let report = arguments.device.run(Study {
+        experiment: &experiment,
+        plan: &plan,
+        folder: &folder,
+        library: &library,
+    })?;
     if let Some(report) = report {
         show(&report);
     }
@@ -98,7 +106,9 @@ impl OnDevice for Study<'_> {
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<Self::Output> {
         let environment = self.environment()?;
         let data = |out: &Path| self.data(out).map_err(|error| format!("{error:#}"));
-        let load = |name: &str, trained: bool| model::by_name(name, &backend, trained).map_err(|error| format!("{error:#}"));
+        let load = |name: &str, trained: bool| {
+            model::by_name(name, &backend, trained).map_err(|error| format!("{error:#}"))
+        };
         let host = Host {
             backend: Arc::clone(&backend),
             environment,
@@ -106,7 +116,8 @@ impl OnDevice for Study<'_> {
             load: &load,
             folder: self.folder,
             stop: stop::on_interrupt(),
-            // Lean's processes do the work: a thread for each search in flight keeps all of them busy.
+            // Lean's processes do the work: a thread for each search in flight keeps all of them
+            // busy.
             threads: if self.experiment.data.environment == "metamath" {
                 rayon::current_num_threads()
             } else {
@@ -153,11 +164,21 @@ impl Study<'_> {
 
     fn data(&self, out: &Path) -> Result<()> {
         let choice = &self.experiment.data;
-        let split = data::SplitOptions { split: choice.split, seed: self.experiment.seed, out: out.to_path_buf() };
+        let split = data::SplitOptions {
+            split: choice.split,
+            seed: self.experiment.seed,
+            out: out.to_path_buf(),
+        };
         match (&choice.database, &choice.traces) {
             (_, Some(traces)) => data::write_split(data::load(traces)?, traces, &split),
-            (Some(database), None) => data::write_metamath(Path::new(database), self.lengths(), choice.first, &split),
-            (None, None) => data::write_split(data::traced(&self.lean_options()?, self.library)?, self.library, &split),
+            (Some(database), None) => {
+                data::write_metamath(Path::new(database), self.lengths(), choice.first, &split)
+            }
+            (None, None) => data::write_split(
+                data::traced(&self.lean_options()?, self.library)?,
+                self.library,
+                &split,
+            ),
         }
     }
 

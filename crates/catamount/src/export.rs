@@ -38,7 +38,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut proofs: Vec<(String, Vec<String>)> = Vec::new();
     let mut names = std::collections::HashSet::new();
     // `cells/*.jsonl` is what one types, and it also matches the files that stand beside a log.
-    let beside = |path: &&PathBuf| [".times.jsonl", ".trees.jsonl"].iter().any(|end| path.to_string_lossy().ends_with(end));
+    let beside = |path: &&PathBuf| {
+        [".times.jsonl", ".trees.jsonl"].iter().any(|end| path.to_string_lossy().ends_with(end))
+    };
     for path in arguments.logs.iter().filter(|path| !beside(path)) {
         for record in read_log(path)? {
             if record.outcome == Outcome::Proved && names.insert(record.theorem.clone()) {
@@ -57,12 +59,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             out.flush()?;
         }
         Format::Lean => {
-            let path = arguments.theorems.as_ref().context("--format lean needs --theorems, the file that was searched")?;
+            let path = arguments
+                .theorems
+                .as_ref()
+                .context("--format lean needs --theorems, the file that was searched")?;
             let traces = catamount_traces::read_any(path)?.traces;
-            let theorems: HashMap<&str, _> = traces.iter().map(|trace| (trace.theorem.name.as_str(), &trace.theorem)).collect();
+            let theorems: HashMap<&str, _> =
+                traces.iter().map(|trace| (trace.theorem.name.as_str(), &trace.theorem)).collect();
             let mut out = std::io::stdout().lock();
             for (name, tactics) in &proofs {
-                let theorem = theorems.get(name.as_str()).with_context(|| format!("{} has no theorem {name}", path.display()))?;
+                let theorem = theorems
+                    .get(name.as_str())
+                    .with_context(|| format!("{} has no theorem {name}", path.display()))?;
                 writeln!(out, "{}", catamount_lean::export(theorem, tactics))?;
             }
         }

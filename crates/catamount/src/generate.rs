@@ -45,14 +45,24 @@ impl OnDevice for &Arguments {
                 text.trim_end().to_string()
             }
         };
-        let (model, tokenizer) = model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
+        let (model, tokenizer) =
+            model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
         let sampling = Sampling { temperature: self.temperature, top_p: self.top_p };
-        let config = GeneratorConfig { sampling, max_tokens: self.max_tokens, ..GeneratorConfig::default() };
+        let config =
+            GeneratorConfig { sampling, max_tokens: self.max_tokens, ..GeneratorConfig::default() };
         let mut generator = Generator::new(model, tokenizer, config, &self.model.model)?;
-        generator.submit(Request { id: 0, state, samples: self.samples, stream: Stream::new(self.seed) });
+        generator.submit(Request {
+            id: 0,
+            state,
+            samples: self.samples,
+            stream: Stream::new(self.seed),
+        });
         for (_, answer) in generator.poll() {
             for sample in answer.map_err(|fault| anyhow::anyhow!("{fault}"))? {
-                println!("{}", serde_json::json!({ "tactic": sample.tactic, "log_p": sample.log_p, "tokens": sample.tokens }));
+                println!(
+                    "{}",
+                    serde_json::json!({ "tactic": sample.tactic, "log_p": sample.log_p, "tokens": sample.tokens })
+                );
             }
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The command line: parse, build objects, call, print. Everything else lives in the crates beside this one.
+//! The command line: parse, build objects, call, print. Everything else lives in the crates beside
+//! this one.
 
 mod check;
 mod command;
@@ -114,7 +115,9 @@ fn report(folder: &std::path::Path) -> anyhow::Result<()> {
 
 /// The reader of our output has seen enough (`catamount ... | head`): not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe))
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
 }

@@ -22,7 +22,11 @@ pub struct Arguments {
 }
 
 /// Loads a model with its adapter, if any; neither is trainable.
-pub fn open<B: Backend>(name: &str, adapter: Option<&Path>, backend: &Arc<B>) -> Result<(Model<B>, Tokenizer)> {
+pub fn open<B: Backend>(
+    name: &str,
+    adapter: Option<&Path>,
+    backend: &Arc<B>,
+) -> Result<(Model<B>, Tokenizer)> {
     let (mut model, tokenizer) = by_name(name, backend, false)?;
     if let Some(folder) = adapter {
         let adapter = load_adapter(&**backend, &model.config, folder, false)
@@ -33,13 +37,20 @@ pub fn open<B: Backend>(name: &str, adapter: Option<&Path>, backend: &Arc<B>) ->
 }
 
 /// Loads a model by path, or by its name on the hub.
-pub fn by_name<B: Backend>(name: &str, backend: &Arc<B>, trained: bool) -> Result<(Model<B>, Tokenizer)> {
+pub fn by_name<B: Backend>(
+    name: &str,
+    backend: &Arc<B>,
+    trained: bool,
+) -> Result<(Model<B>, Tokenizer)> {
     let path = Path::new(name);
     if path.is_file() {
         return Ok(load_gguf(path, Arc::clone(backend), trained)?);
     }
     if path.join("adapter_config.json").exists() && !path.join("config.json").exists() {
-        bail!("{name} is an adapter; give its base model as --model and the adapter as --adapter {name}");
+        bail!(
+            "{name} is an adapter; give its base model as --model and the adapter as --adapter \
+             {name}"
+        );
     }
     if path.is_dir() {
         return Ok(load(path, Arc::clone(backend), trained)?);
@@ -48,16 +59,25 @@ pub fn by_name<B: Backend>(name: &str, backend: &Arc<B>, trained: bool) -> Resul
 }
 
 #[cfg(feature = "hub")]
-fn from_hub<B: Backend>(name: &str, backend: &Arc<B>, trained: bool) -> Result<(Model<B>, Tokenizer)> {
+fn from_hub<B: Backend>(
+    name: &str,
+    backend: &Arc<B>,
+    trained: bool,
+) -> Result<(Model<B>, Tokenizer)> {
     let folder = catamount_model::download(name, None)
         .with_context(|| format!("there is no folder {name}, and the hub did not give it"))?;
     Ok(load(&folder, Arc::clone(backend), trained)?)
 }
 
 #[cfg(not(feature = "hub"))]
-fn from_hub<B: Backend>(name: &str, _backend: &Arc<B>, _trained: bool) -> Result<(Model<B>, Tokenizer)> {
+fn from_hub<B: Backend>(
+    name: &str,
+    _backend: &Arc<B>,
+    _trained: bool,
+) -> Result<(Model<B>, Tokenizer)> {
     bail!(
-        "there is no folder or GGUF file {name}; download the model first, or build with `cargo install --path crates/catamount --features hub` \
+        "there is no folder or GGUF file {name}; download the model first, or build with `cargo \
+         install --path crates/catamount --features hub` \
          to load models from the Hugging Face hub by name"
     )
 }

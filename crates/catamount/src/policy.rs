@@ -14,8 +14,8 @@ use crate::model;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where tactics come from: `ngram:TRACES`, `model:FOLDER` (or a GGUF file), `http:URL` (any OpenAI-compatible completions
-    /// server), `replay:TRACES`.
+    /// Where tactics come from: `ngram:TRACES`, `model:FOLDER` (or a GGUF file), `http:URL` (any
+    /// OpenAI-compatible completions server), `replay:TRACES`.
     #[arg(long)]
     pub policy: String,
     /// Sampling temperature.
@@ -44,7 +44,11 @@ pub struct Arguments {
 impl Arguments {
     pub fn open(&self) -> Result<Box<dyn Policy>> {
         let Some((kind, rest)) = self.policy.split_once(':') else {
-            bail!("--policy {} names no kind; it looks like ngram:train.jsonl or http://127.0.0.1:8000", self.policy);
+            bail!(
+                "--policy {} names no kind; it looks like ngram:train.jsonl or \
+                 http://127.0.0.1:8000",
+                self.policy
+            );
         };
         if !(self.temperature.is_finite() && self.temperature > 0.0) {
             bail!("--temperature must be positive, not {}", self.temperature);
@@ -52,12 +56,15 @@ impl Arguments {
         Ok(match kind {
             "ngram" => Box::new(Ngram::open(Path::new(rest), self.temperature)?),
             "replay" => {
-                let traces = read_any(Path::new(rest)).with_context(|| format!("--policy {}", self.policy))?.traces;
+                let traces = read_any(Path::new(rest))
+                    .with_context(|| format!("--policy {}", self.policy))?
+                    .traces;
                 Box::new(Replay::new(&traces, 0.9))
             }
             "model" => self.device.run(ModelPolicy { arguments: self, name: rest })?,
             "http" | "https" => {
-                let url = if rest.starts_with("//") { self.policy.clone() } else { rest.to_string() };
+                let url =
+                    if rest.starts_with("//") { self.policy.clone() } else { rest.to_string() };
                 let mut settings = HttpSettings::new(url);
                 settings.temperature = self.temperature;
                 settings.max_tokens = self.max_tokens as u32;
@@ -67,7 +74,9 @@ impl Arguments {
                 }
                 Box::new(Http::new(settings)?)
             }
-            other => bail!("unknown kind of policy `{other}`; the known ones are ngram, model, http, replay"),
+            other => bail!(
+                "unknown kind of policy `{other}`; the known ones are ngram, model, http, replay"
+            ),
         })
     }
 }
@@ -82,7 +91,8 @@ impl OnDevice for ModelPolicy<'_> {
     type Output = Box<dyn Policy>;
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<Box<dyn Policy>> {
-        let (model, tokenizer) = model::open(self.name, self.arguments.adapter.as_deref(), &backend)?;
+        let (model, tokenizer) =
+            model::open(self.name, self.arguments.adapter.as_deref(), &backend)?;
         let (max_tokens, batch) = (self.arguments.max_tokens, self.arguments.batch);
         let max_prompt = model.config.positions.saturating_sub(max_tokens).min(2048);
         let config = GeneratorConfig {

@@ -24,6 +24,10 @@ impl Arguments {
         let traces = read_any(&self.theorems)?.traces;
         let file = self.theorems.display().to_string();
         let theorems = Theorems::select(traces, &file, self.steps, self.limit);
-        theorems.with_context(|| format!("{file} has no theorem of that many steps; `catamount data stats` shows what it has"))
+        theorems.with_context(|| {
+            format!(
+                "{file} has no theorem of that many steps; `catamount data stats` shows what it has"
+            )
+        })
     }
 }

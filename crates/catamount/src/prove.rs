@@ -13,7 +13,8 @@ use crate::{environment, policy, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The theorem: a label of the Metamath database, or a Lean statement such as "theorem t (a b : Nat) : a + b = b + a".
+    /// The theorem: a label of the Metamath database, or a Lean statement such as "theorem t (a b :
+    /// Nat) : a + b = b + a".
     theorem: String,
     /// Lean commands before the theorem.
     #[arg(long)]
@@ -33,7 +34,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let environment: Arc<dyn Environment> = arguments.environment.open()?;
     let theorem = arguments.environment.theorem(&arguments.theorem, arguments.header.as_deref());
     // A theorem that does not open is the user's mistake here, not a fault to be logged.
-    let root = environment.open(&theorem).map_err(|fault| anyhow::anyhow!("{fault}"))?.root().to_string();
+    let root =
+        environment.open(&theorem).map_err(|fault| anyhow::anyhow!("{fault}"))?.root().to_string();
     println!("{root}\n");
     let mut policy = arguments.policy.open()?;
     let search = &arguments.search;
@@ -46,12 +48,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         concurrency: 1,
         threads: 1,
     };
-    let spinner = indicatif::ProgressBar::new_spinner().with_message(format!("searching with {}", search.strategy));
+    let spinner = indicatif::ProgressBar::new_spinner()
+        .with_message(format!("searching with {}", search.strategy));
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let started = Instant::now();
     let mut result: Option<Finished> = None;
     let job = Job { theorem, demonstrated: None, time_left: None, tree: true };
-    search_all(&environment, policy.as_mut(), vec![job], &plan, stop::on_interrupt(), &mut |finished| result = Some(finished))?;
+    search_all(
+        &environment,
+        policy.as_mut(),
+        vec![job],
+        &plan,
+        stop::on_interrupt(),
+        &mut |finished| result = Some(finished),
+    )?;
     spinner.finish_and_clear();
     let Some(finished) = result else {
         bail!("interrupted before an outcome");
@@ -65,15 +75,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let record = &finished.record;
     match record.outcome {
         Outcome::Proved => {
-            println!("proved, and checked independently, at expansion {} of {}:", record.expansions, search.budget);
+            println!(
+                "proved, and checked independently, at expansion {} of {}:",
+                record.expansions, search.budget
+            );
             for tactic in &record.tactics {
                 println!("  {tactic}");
             }
         }
         Outcome::Error => bail!("{}", record.reason.as_deref().unwrap_or("the prover failed")),
         Outcome::Budget => println!("not proved within {} expansions", record.expansions),
-        Outcome::Exhausted => println!("not proved: nothing left to expand after {} expansions", record.expansions),
-        Outcome::Time => println!("not proved within the time limit ({} expansions)", record.expansions),
+        Outcome::Exhausted => {
+            println!("not proved: nothing left to expand after {} expansions", record.expansions)
+        }
+        Outcome::Time => {
+            println!("not proved within the time limit ({} expansions)", record.expansions)
+        }
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
@@ -92,7 +109,8 @@ fn print_tree(tree: &TreeRecord) {
     for (index, expansion) in tree.expansions.iter().enumerate() {
         children[expansion.parent as usize].push(index);
     }
-    let mut stack: Vec<(usize, usize)> = children[0].iter().rev().map(|&index| (index, 1)).collect();
+    let mut stack: Vec<(usize, usize)> =
+        children[0].iter().rev().map(|&index| (index, 1)).collect();
     while let Some((index, depth)) = stack.pop() {
         let expansion = &tree.expansions[index];
         let mark = match expansion.verdict.as_str() {
@@ -100,7 +118,14 @@ fn print_tree(tree: &TreeRecord) {
             "open" => "·",
             _ => "×",
         };
-        println!("{:indent$}{mark} {}  [{}] p={:.3}", "", expansion.tactic, index + 1, expansion.log_p.exp(), indent = 2 * depth);
+        println!(
+            "{:indent$}{mark} {}  [{}] p={:.3}",
+            "",
+            expansion.tactic,
+            index + 1,
+            expansion.log_p.exp(),
+            indent = 2 * depth
+        );
         stack.extend(children[index + 1].iter().rev().map(|&child| (child, depth + 1)));
     }
 }

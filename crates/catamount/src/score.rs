@@ -28,7 +28,8 @@ impl OnDevice for &Arguments {
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<()> {
         let traces = read_any(&self.traces)?.traces;
-        let (model, tokenizer) = model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
+        let (model, tokenizer) =
+            model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let bar = progress::bar(traces.len() as u64, "traces");
         let mut unscored = 0;
@@ -46,7 +47,14 @@ impl OnDevice for &Arguments {
             }
             Ok(())
         };
-        catamount_train::score(&model, &tokenizer, traces.into_iter().map(Ok), self.tokens, stop::on_interrupt(), &mut each)?;
+        catamount_train::score(
+            &model,
+            &tokenizer,
+            traces.into_iter().map(Ok),
+            self.tokens,
+            stop::on_interrupt(),
+            &mut each,
+        )?;
         bar.finish_and_clear();
         out.flush()?;
         if unscored > 0 {

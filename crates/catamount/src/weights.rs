@@ -71,7 +71,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let (source, input): (String, Box<dyn BufRead>) = match &arguments.file {
         Some(path) => {
-            let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let file = std::fs::File::open(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
             (path.display().to_string(), Box::new(std::io::BufReader::with_capacity(1 << 20, file)))
         }
         None => ("standard input".to_string(), Box::new(std::io::stdin().lock())),
@@ -79,8 +80,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
     let (mut traces, mut infeasible) = (0u64, 0u64);
     for_chunks(input, &source, |first_line, lines| {
-        let weighed: Vec<Vec<Result<Option<Line>>>> =
-            lines.par_chunks(TASK).map(|lines| weigh(lines, &surrogate, arguments.min_weight)).collect();
+        let weighed: Vec<Vec<Result<Option<Line>>>> = lines
+            .par_chunks(TASK)
+            .map(|lines| weigh(lines, &surrogate, arguments.min_weight))
+            .collect();
         for (index, line) in weighed.into_iter().flatten().enumerate() {
             // What came before a broken line is written before the error is reported.
             match line {
@@ -101,20 +104,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     out.flush()?;
     if infeasible > 0 {
         eprintln!(
-            "{infeasible} of {traces} traces cannot be found within the budget; they carry the weights of cross-entropy and \"infeasible\": true"
+            "{infeasible} of {traces} traces cannot be found within the budget; they carry the \
+             weights of cross-entropy and \"infeasible\": true"
         );
     }
     Ok(())
 }
 
 /// Reads lines in chunks and hands each chunk over with the number of its first line.
-fn for_chunks(mut input: Box<dyn BufRead>, source: &str, mut work: impl FnMut(usize, &[Vec<u8>]) -> Result<()>) -> Result<()> {
+fn for_chunks(
+    mut input: Box<dyn BufRead>,
+    source: &str,
+    mut work: impl FnMut(usize, &[Vec<u8>]) -> Result<()>,
+) -> Result<()> {
     let mut line_number = 1;
     loop {
         let mut lines = Vec::new();
         while lines.len() < CHUNK {
             let mut line = Vec::new();
-            if input.read_until(b'\n', &mut line).with_context(|| format!("cannot read {source}"))? == 0 {
+            if input
+                .read_until(b'\n', &mut line)
+                .with_context(|| format!("cannot read {source}"))?
+                == 0
+            {
                 break;
             }
             lines.push(line);
@@ -130,7 +142,8 @@ fn for_chunks(mut input: Box<dyn BufRead>, source: &str, mut work: impl FnMut(us
 /// The lines of output for lines of input; nothing for a blank one.
 fn weigh(lines: &[Vec<u8>], surrogate: &Surrogate, min_weight: f64) -> Vec<Result<Option<Line>>> {
     let inputs: Vec<Result<Option<Input>>> = lines.iter().map(|line| parse(line)).collect();
-    let traces: Vec<&[f64]> = inputs.iter().flatten().flatten().map(|input| input.logp.as_slice()).collect();
+    let traces: Vec<&[f64]> =
+        inputs.iter().flatten().flatten().map(|input| input.logp.as_slice()).collect();
     let mut weighed = surrogate.weigh_all(&traces).into_iter();
     let mut line = |input: Input| {
         let mut weighed = weighed.next().expect("an answer for every trace")?;
@@ -138,8 +151,12 @@ fn weigh(lines: &[Vec<u8>], surrogate: &Surrogate, min_weight: f64) -> Vec<Resul
             *weight = weight.max(min_weight);
         }
         let feasible = weighed.feasible;
-        let output =
-            Output { name: input.name, log_success: weighed.log_success, weights: weighed.weights, infeasible: !feasible };
+        let output = Output {
+            name: input.name,
+            log_success: weighed.log_success,
+            weights: weighed.weights,
+            infeasible: !feasible,
+        };
         let mut text = serde_json::to_vec(&output)?;
         text.push(b'\n');
         Ok((text, feasible))
@@ -153,11 +170,18 @@ fn parse(line: &[u8]) -> Result<Option<Input>> {
         return Ok(None);
     }
     serde_json::from_slice(line).map(Some).map_err(|error| {
-        // JSON has no NaN; Python writes one all the same, and the parser's own message would only confuse.
+        // JSON has no NaN; Python writes one all the same, and the parser's own message would only
+        // confuse.
         if line.windows(3).any(|w| w == b"NaN") {
-            anyhow::anyhow!("a log-probability is not a number (NaN); it must be a finite number of at most 0")
+            anyhow::anyhow!(
+                "a log-probability is not a number (NaN); it must be a finite number \
+             of at most 0"
+            )
         } else {
-            anyhow::anyhow!("broken JSON ({error}); a line looks like {{\"name\": \"t1\", \"logp\": [-0.5, -2.0]}}")
+            anyhow::anyhow!(
+                "broken JSON ({error}); a line looks like {{\"name\": \"t1\", \
+             \"logp\": [-0.5, -2.0]}}"
+            )
         }
     })
 }

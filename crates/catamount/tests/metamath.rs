@@ -1,4 +1,5 @@
-//! From a database to proofs that another program verifies, on Debian's quantum logic database (ql.mm, 1,138 theorems).
+//! From a database to proofs that another program verifies, on Debian's quantum logic database
+//! (ql.mm, 1,138 theorems).
 
 use std::path::Path;
 use std::process::{Command as Process, Output, Stdio};
@@ -22,8 +23,8 @@ fn refused(folder: &Path, arguments: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-const EVAL: &str =
-    "eval --database ql.mm --theorems data/test.jsonl --steps 1-5 --policy ngram:data/train.jsonl --budget 64 --seed 1";
+const EVAL: &str = "eval --database ql.mm --theorems data/test.jsonl --steps 1-5 --policy \
+ ngram:data/train.jsonl --budget 64 --seed 1";
 
 fn prepared() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -42,15 +43,25 @@ fn every_strategy_proves_and_metamath_agrees() {
         proved += log.matches("\"proved\"").count();
     }
     assert!(proved > 6, "{proved} proofs show nothing");
-    let database =
-        ok(folder.path(), "export --format mm --database ql.mm pass.jsonl bfs.jsonl dfs.jsonl rdfs.jsonl vdfs.jsonl mcts.jsonl");
+    let database = ok(
+        folder.path(),
+        "export --format mm --database ql.mm pass.jsonl bfs.jsonl dfs.jsonl rdfs.jsonl vdfs.jsonl \
+         mcts.jsonl",
+    );
     std::fs::write(folder.path().join("found.mm"), database).unwrap();
-    let verdict = Process::new("metamath").args(["read found.mm", "verify proof *", "exit"]).current_dir(folder.path()).output();
+    let verdict = Process::new("metamath")
+        .args(["read found.mm", "verify proof *", "exit"])
+        .current_dir(folder.path())
+        .output();
     let verdict = verdict.expect("this test needs Debian's package metamath");
     let verdict = String::from_utf8_lossy(&verdict.stdout).into_owned();
-    assert!(verdict.contains("All proofs in the database were verified") && !verdict.contains("?Error"), "{verdict}");
+    assert!(
+        verdict.contains("All proofs in the database were verified") && !verdict.contains("?Error"),
+        "{verdict}"
+    );
 
-    let comparison: serde_json::Value = serde_json::from_str(&ok(folder.path(), "compare dfs.jsonl bfs.jsonl --json")).unwrap();
+    let comparison: serde_json::Value =
+        serde_json::from_str(&ok(folder.path(), "compare dfs.jsonl bfs.jsonl --json")).unwrap();
     for key in ["n", "b", "c", "gain_pp", "ci_low", "ci_high", "p"] {
         assert!(comparison[key].is_number(), "{key}: {comparison}");
     }
@@ -90,7 +101,10 @@ fn a_killed_evaluation_goes_on_to_the_same_log() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("pieces.jsonl"), read("whole.jsonl"));
 
-    let error = refused(folder.path(), &format!("{} --strategy vdfs --out whole.jsonl", EVAL.replace("--seed 1", "--seed 2")));
+    let error = refused(
+        folder.path(),
+        &format!("{} --strategy vdfs --out whole.jsonl", EVAL.replace("--seed 1", "--seed 2")),
+    );
     assert!(error.contains("seed was 1 and is now 2"), "{error}");
 }
 
@@ -99,31 +113,52 @@ fn claims_are_judged_one_by_one() {
     let folder = prepared();
     let traces = std::fs::read_to_string(folder.path().join("data/test.jsonl")).unwrap();
     let trace: serde_json::Value = serde_json::from_str(traces.lines().next().unwrap()).unwrap();
-    let tactics: Vec<_> = trace["steps"].as_array().unwrap().iter().map(|step| step["tactic"].clone()).collect();
-    let claim = |tactics: &[serde_json::Value]| serde_json::json!({ "name": trace["name"], "tactics": tactics }).to_string();
-    let circular = serde_json::json!({ "name": trace["name"], "tactics": [trace["name"]] }).to_string();
+    let tactics: Vec<_> =
+        trace["steps"].as_array().unwrap().iter().map(|step| step["tactic"].clone()).collect();
+    let claim = |tactics: &[serde_json::Value]| {
+        serde_json::json!({ "name": trace["name"], "tactics": tactics }).to_string()
+    };
+    let circular =
+        serde_json::json!({ "name": trace["name"], "tactics": [trace["name"]] }).to_string();
     let unknown = "{\"name\": \"no-such-theorem\", \"tactics\": [\"a1i\"]}".to_string();
     let file = [claim(&tactics), claim(&tactics[1..]), circular, unknown].join("\n");
     std::fs::write(folder.path().join("claims.jsonl"), file).unwrap();
     let said = ok(folder.path(), "check --env metamath --database ql.mm claims.jsonl");
-    let verdicts: Vec<serde_json::Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let verdicts: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let verdict = |i: usize| verdicts[i]["verdict"].as_str().unwrap();
-    assert_eq!([verdict(0), verdict(1), verdict(2), verdict(3)], ["proved", "refused", "refused", "refused"], "{said}");
+    assert_eq!(
+        [verdict(0), verdict(1), verdict(2), verdict(3)],
+        ["proved", "refused", "refused", "refused"],
+        "{said}"
+    );
     assert!(verdicts[1..].iter().all(|verdict| verdict["reason"].is_string()));
 }
 
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(refused(folder.path(), "data metamath --database nothing.mm --out data").contains("metamath-databases"));
-    std::fs::write(folder.path().join("broken.mm"), "$c a $. $v x $. ax $a a x").unwrap();
-    assert!(refused(folder.path(), "data metamath --database broken.mm --out data").contains("broken.mm"));
     assert!(
-        refused(folder.path(), "prove nonsense --database ql.mm --policy replay:none --strategy bfs --budget 4")
-            .contains("nonsense")
+        refused(folder.path(), "data metamath --database nothing.mm --out data")
+            .contains("metamath-databases")
+    );
+    std::fs::write(folder.path().join("broken.mm"), "$c a $. $v x $. ax $a a x").unwrap();
+    assert!(
+        refused(folder.path(), "data metamath --database broken.mm --out data")
+            .contains("broken.mm")
+    );
+    assert!(
+        refused(
+            folder.path(),
+            "prove nonsense --database ql.mm --policy replay:none --strategy bfs --budget 4"
+        )
+        .contains("nonsense")
     );
     assert!(refused(folder.path(), "run dmeo").contains("did you mean `demo`"));
     assert!(refused(folder.path(), "compare a.jsonl b.jsonl").contains("a.jsonl"));
-    let unknown = refused(folder.path(), "eval --theorems none.jsonl --policy ngram:x --strategy astar --budget 4 --out c.jsonl");
+    let unknown = refused(
+        folder.path(),
+        "eval --theorems none.jsonl --policy ngram:x --strategy astar --budget 4 --out c.jsonl",
+    );
     assert!(unknown.contains("astar") && unknown.contains("mcts"), "{unknown}");
 }

@@ -1,4 +1,5 @@
-//! Whole studies from short files, on Debian's quantum logic database: a small model from scratch, then adapters on top of it.
+//! Whole studies from short files, on Debian's quantum logic database: a small model from scratch,
+//! then adapters on top of it.
 
 use std::path::Path;
 
@@ -58,16 +59,25 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
     std::fs::write(folder.join("adapters.toml"), ADAPTERS).unwrap();
     catamount(folder, "run scratch.toml --out scratch --device cpu");
     catamount(folder, "run adapters.toml --out study --device cpu");
-    let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let read = |path: &str| {
+        std::fs::read_to_string(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
 
-    // Cells of one base are searched by one generator that changes adapters between them; each cell alone is the same.
+    // Cells of one base are searched by one generator that changes adapters between them; each cell
+    // alone is the same.
     let mut trees = std::collections::HashSet::new();
     for objective in ["ce", "bfs", "measured"] {
         for strategy in ["pass", "bfs"] {
-            let options = "--database ql.mm --theorems study/data/test.jsonl --steps 2-5 --limit 20 --budget 16 --max-tokens 24";
-            let policy = format!("--policy model:scratch/models/ce --adapter study/models/{objective} --device cpu");
+            let options = "--database ql.mm --theorems study/data/test.jsonl --steps 2-5 --limit \
+             20 --budget 16 --max-tokens 24";
+            let policy = format!(
+                "--policy model:scratch/models/ce --adapter study/models/{objective} --device cpu"
+            );
             let out = format!("alone/{objective}-{strategy}.jsonl");
-            catamount(folder, &format!("eval {options} {policy} --strategy {strategy} --out {out}"));
+            catamount(
+                folder,
+                &format!("eval {options} {policy} --strategy {strategy} --out {out}"),
+            );
             let together = read(&format!("study/cells/{objective}-{strategy}-n16.jsonl"));
             assert_eq!(read(&out), together, "{objective} {strategy}");
             assert_eq!(together.lines().count(), 20);
@@ -75,18 +85,25 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
         }
     }
     assert_eq!(trees.len(), 6, "log p in the trees must tell the adapters apart");
-    for file in
-        ["study/report/index.html", "study/report/report.md", "study/time.md", "study/models/bfs/adapter_model.safetensors"]
-    {
+    for file in [
+        "study/report/index.html",
+        "study/report/report.md",
+        "study/time.md",
+        "study/models/bfs/adapter_model.safetensors",
+    ] {
         assert!(!read_bytes(folder, file).is_empty(), "{file}");
     }
 
     // Nothing is done twice, and a changed setting re-does only what depends on it.
     let (_, again) = catamount(folder, "run adapters.toml --out study --device cpu");
     assert!(again.contains("steps are up to date") && !again.contains("warm-up"), "{again}");
-    std::fs::write(folder.join("adapters.toml"), ADAPTERS.replace("limit = 20", "limit = 12")).unwrap();
+    std::fs::write(folder.join("adapters.toml"), ADAPTERS.replace("limit = 20", "limit = 12"))
+        .unwrap();
     let (_, fewer) = catamount(folder, "run adapters.toml --out study --device cpu");
-    assert!(fewer.contains("cell") && !fewer.contains("warm-up") && !fewer.contains("branch"), "{fewer}");
+    assert!(
+        fewer.contains("cell") && !fewer.contains("warm-up") && !fewer.contains("branch"),
+        "{fewer}"
+    );
     assert_eq!(read("study/cells/ce-bfs-n16.jsonl").lines().count(), 12);
 }
 

@@ -1,7 +1,9 @@
-//! Speed on this GPU: LoRA training and sampling with 7B-shape weights, small models, each as a line of a table.
+//! Speed on this GPU: LoRA training and sampling with 7B-shape weights, small models, each as a
+//! line of a table.
 //!
-//! `cargo run --release -p catamount-cuda --example gpu_bench -- [dense] [packed] [recompute] [decode] [small] [profile]`
-//! (all of them by default). Weights are random; times are medians after warm-up.
+//! `cargo run --release -p catamount-cuda --example gpu_bench -- [dense] [packed] [recompute]
+//! [decode] [small] [profile]` (all of them by default). Weights are random; times are medians
+//! after warm-up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +11,8 @@ use std::time::Instant;
 
 use catamount_cuda::{Cuda, Timing};
 use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Error, Family, Generator, GeneratorConfig, Heads, Keep, Kind,
-    LoraConfig, Model, Result, Sampling, Tokenizer,
+    Activations, AdamW, Adapter, Backend, Batch, Config, Error, Family, Generator, GeneratorConfig,
+    Heads, Keep, Kind, LoraConfig, Model, Result, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Request, Stream};
 
@@ -37,9 +39,22 @@ fn main() -> std::result::Result<(), Failure> {
             // Twice, since an adapter in force costs something.
             model = decode(model, "7B shape", 64, 128, wants("profile"))?;
         }
-        model.swap_adapter(Some(Adapter::new(&*cuda, &model.config, LoraConfig::default(), true, Stream::new(1))?));
+        model.swap_adapter(Some(Adapter::new(
+            &*cuda,
+            &model.config,
+            LoraConfig::default(),
+            true,
+            Stream::new(1),
+        )?));
         if wants("dense") {
-            train(&cuda, &mut model, "7B shape, LoRA r=16, 4 x 512", &[dense(4, 512)], Keep::All, None)?;
+            train(
+                &cuda,
+                &mut model,
+                "7B shape, LoRA r=16, 4 x 512",
+                &[dense(4, 512)],
+                Keep::All,
+                None,
+            )?;
         }
         if wants("profile") {
             profile(&cuda, &mut model, &dense(4, 512))?;
@@ -65,7 +80,14 @@ fn main() -> std::result::Result<(), Failure> {
         decode(random_model(&cuda, small.clone())?, "6 layers, d=256", 32, 128, wants("profile"))?;
         decode(random_model(&cuda, smol())?, "135M shape", 512, 128, wants("profile"))?;
         let mut model = Model::init(cuda.clone(), small, Stream::new(1))?;
-        train(&cuda, &mut model, "6 layers, d=256, all weights, 32 x 256", &[dense(32, 256)], Keep::All, None)?;
+        train(
+            &cuda,
+            &mut model,
+            "6 layers, d=256, all weights, 32 x 256",
+            &[dense(32, 256)],
+            Keep::All,
+            None,
+        )?;
     }
     Ok(())
 }
@@ -119,13 +141,15 @@ fn dense(sequences: usize, len: usize) -> Batch {
     batch
 }
 
-/// Batches of up to `rows` rows of examples of realistic length: lognormal with median 130, between 16 and 512 tokens.
+/// Batches of up to `rows` rows of examples of realistic length: lognormal with median 130, between
+/// 16 and 512 tokens.
 fn packed(rows: usize, count: usize) -> Vec<Batch> {
     let stream = Stream::new(7);
     let mut draw = 0;
     let mut length = || {
         draw += 2;
-        let normal = (-2.0 * (1.0 - stream.uniform(draw)).ln()).sqrt() * (std::f64::consts::TAU * stream.uniform(draw + 1)).cos();
+        let normal = (-2.0 * (1.0 - stream.uniform(draw)).ln()).sqrt()
+            * (std::f64::consts::TAU * stream.uniform(draw + 1)).cos();
         ((4.87 + 0.8 * normal).exp() as usize).clamp(16, 512)
     };
     let mut next = length();
@@ -133,7 +157,8 @@ fn packed(rows: usize, count: usize) -> Vec<Batch> {
         .map(|_| {
             let mut batch = Batch::new();
             while batch.len() + next <= rows {
-                let tokens: Vec<u32> = (0..=next as u32).map(|j| (j * 31 + next as u32) % 4096).collect();
+                let tokens: Vec<u32> =
+                    (0..=next as u32).map(|j| (j * 31 + next as u32) % 4096).collect();
                 batch.push(&tokens[..1], &tokens[1..]);
                 next = length();
             }
@@ -158,7 +183,13 @@ impl Trainer {
         Ok(Trainer { acts: Activations::new(model, rows, keep)?, moments, step: 0 })
     }
 
-    fn step(&mut self, cuda: &Cuda, model: &mut Model<Cuda>, batch: &Batch, dropout: Option<u64>) -> Result<f64> {
+    fn step(
+        &mut self,
+        cuda: &Cuda,
+        model: &mut Model<Cuda>,
+        batch: &Batch,
+        dropout: Option<u64>,
+    ) -> Result<f64> {
         self.step += 1;
         model.clear_gradients()?;
         model.forward(batch, &mut self.acts, dropout.map(|d| d + self.step))?;
@@ -167,7 +198,15 @@ impl Trainer {
         model.backward(&mut self.acts, &vec![weight; log_p.len()])?;
         let norm = model.gradient_norm()?;
         let grad_scale = (1.0 / norm).min(1.0) as f32;
-        let adamw = AdamW { lr: 1e-4, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, step: self.step, grad_scale };
+        let adamw = AdamW {
+            lr: 1e-4,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+            step: self.step,
+            grad_scale,
+        };
         for (p, [m, v]) in model.trained_mut().zip(&mut self.moments) {
             let len = p.len();
             if let Some(grad) = &p.grad {
@@ -210,7 +249,8 @@ fn train(
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
     println!(
-        "train | {name} | {:.1} ms/step (median; fastest {:.1}) | {:.0} tokens/s by the median, {:.0} on average | {:.1} examples/s | loss {:.3} to {:.3} | \
+        "train | {name} | {:.1} ms/step (median; fastest {:.1}) | {:.0} tokens/s by the median, \
+         {:.0} on average | {:.1} examples/s | loss {:.3} to {:.3} | \
          {:.1} GiB used, {:.1} for the step",
         median * 1e3,
         seconds[0] * 1e3,
@@ -225,7 +265,11 @@ fn train(
     Ok(())
 }
 
-fn profile(cuda: &Cuda, model: &mut Model<Cuda>, batch: &Batch) -> std::result::Result<(), Failure> {
+fn profile(
+    cuda: &Cuda,
+    model: &mut Model<Cuda>,
+    batch: &Batch,
+) -> std::result::Result<(), Failure> {
     let mut trainer = Trainer::new(cuda, model, batch.len(), Keep::All)?;
     trainer.step(cuda, model, batch, None)?;
     let timings = cuda.profile(|| trainer.step(cuda, model, batch, None).map(|_| ()))?;
@@ -237,14 +281,29 @@ fn print_profile(what: &str, timings: &BTreeMap<String, Timing>) {
     let total: f64 = timings.values().map(|t| t.milliseconds).sum();
     let mut rows: Vec<_> = timings.iter().collect();
     rows.sort_by(|a, b| b.1.milliseconds.total_cmp(&a.1.milliseconds));
-    println!("where the time of {what} goes ({total:.1} ms in kernels, each with a few microseconds of timing):");
+    println!(
+        "where the time of {what} goes ({total:.1} ms in kernels, each with a few microseconds of \
+         timing):"
+    );
     for (name, t) in rows.iter().take(24) {
-        println!("  {:7.2} ms {:5.1} % {:5} x {name}", t.milliseconds, 100.0 * t.milliseconds / total, t.count);
+        println!(
+            "  {:7.2} ms {:5.1} % {:5} x {name}",
+            t.milliseconds,
+            100.0 * t.milliseconds / total,
+            t.count
+        );
     }
 }
 
-/// `batch` samples of `new` tokens after prompts of about 128, twice: with their prompts to be computed, and with them cached.
-fn decode(model: Model<Cuda>, name: &str, batch: usize, new: usize, profiled: bool) -> std::result::Result<Model<Cuda>, Failure> {
+/// `batch` samples of `new` tokens after prompts of about 128, twice: with their prompts to be
+/// computed, and with them cached.
+fn decode(
+    model: Model<Cuda>,
+    name: &str,
+    batch: usize,
+    new: usize,
+    profiled: bool,
+) -> std::result::Result<Model<Cuda>, Failure> {
     let c = model.config.clone();
     let tokenizer = Tokenizer::train_bpe(["a"].iter(), 300)?;
     let config = GeneratorConfig {
@@ -261,9 +320,15 @@ fn decode(model: Model<Cuda>, name: &str, batch: usize, new: usize, profiled: bo
     for round in 0..4u64 {
         let start = Instant::now();
         for i in 0..batch as u64 {
-            // Distinct states, so that nothing is shared between samples; asked again in the last round.
+            // Distinct states, so that nothing is shared between samples; asked again in the last
+            // round.
             let state = format!("{:0>127}", i + 100_000 * round.min(2));
-            generator.submit(Request { id: i, state, samples: 1, stream: Stream::new(round * 1000 + i) });
+            generator.submit(Request {
+                id: i,
+                state,
+                samples: 1,
+                stream: Stream::new(round * 1000 + i),
+            });
         }
         let tokens = answers(&mut generator, batch)?;
         speeds.push((tokens as f64 / start.elapsed().as_secs_f64(), start.elapsed().as_secs_f64()));
@@ -272,7 +337,8 @@ fn decode(model: Model<Cuda>, name: &str, batch: usize, new: usize, profiled: bo
     let (speed, seconds) = speeds[3];
     let bandwidth = bytes * new as f64 / seconds;
     println!(
-        "decode | {name} | batch {batch}, prompts of 128, {new} new | {:.0} new tokens/s with prompts | {speed:.0} decoding alone, {:.2} ms/step | \
+        "decode | {name} | batch {batch}, prompts of 128, {new} new | {:.0} new tokens/s with \
+         prompts | {speed:.0} decoding alone, {:.2} ms/step | \
          {:.2} TB/s of {:.1} GB of weights and cache a step",
         speeds[2].0,
         seconds / new as f64 * 1e3,

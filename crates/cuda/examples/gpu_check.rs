@@ -1,4 +1,5 @@
-//! Compares every operation on the GPU with the processor, forward and backward, in f32 and bf16, and prints a table.
+//! Compares every operation on the GPU with the processor, forward and backward, in f32 and bf16,
+//! and prints a table.
 //!
 //! `cargo run --release -p catamount-cuda --example gpu_check`
 
@@ -23,7 +24,9 @@ fn main() -> ExitCode {
     let reference = cases::operations(&Cpu);
     let adapted = cases::adapted(&Cpu);
     let trained = cases::adapter_training(Arc::new(Cpu), Keep::All);
-    for (name, precision, single, whole) in [("f32", Precision::F32, 2e-5, 5e-4), ("bf16", Precision::Bf16, 1e-2, 6e-2)] {
+    for (name, precision, single, whole) in
+        [("f32", Precision::F32, 2e-5, 5e-4), ("bf16", Precision::Bf16, 1e-2, 6e-2)]
+    {
         let start = std::time::Instant::now();
         let cuda = match Cuda::with_precision(0, precision) {
             Ok(cuda) => Arc::new(cuda),
@@ -36,15 +39,21 @@ fn main() -> ExitCode {
         report(name, &reference, &cases::operations(&*cuda), single);
         report(name, &adapted, &cases::adapted(&*cuda), single);
         report(name, &trained, &cases::adapter_training(cuda.clone(), Keep::All), whole);
-        let (kept, again) =
-            (cases::adapter_training(cuda.clone(), Keep::All), cases::adapter_training(cuda.clone(), Keep::Inputs));
+        let (kept, again) = (
+            cases::adapter_training(cuda.clone(), Keep::All),
+            cases::adapter_training(cuda.clone(), Keep::Inputs),
+        );
         println!("{name:5} recomputation changes nothing: {}", kept == again);
         cases::recording(&*cuda);
         println!("{name:5} recordings give what running directly gives");
         for (c, g) in cases::sampling(&Cpu).iter().zip(&cases::sampling(&*cuda)) {
             let same = c.tokens.iter().zip(&g.tokens).filter(|(a, b)| a == b).count();
             let off = c.log_p.iter().zip(&g.log_p).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            println!("{name:5} {:40} {same}/{} tokens agree, log p within {off:.1e}", c.name, c.tokens.len());
+            println!(
+                "{name:5} {:40} {same}/{} tokens agree, log p within {off:.1e}",
+                c.name,
+                c.tokens.len()
+            );
         }
     }
     println!("{failures} wrong");

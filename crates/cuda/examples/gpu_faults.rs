@@ -1,5 +1,6 @@
-//! What must not go wrong on a GPU: a process killed at any moment, a GPU lost in the middle, two processes on one card, too little
-//! memory, NaN in a kernel. Each is made to happen in processes of its own, and what is left afterwards is compared.
+//! What must not go wrong on a GPU: a process killed at any moment, a GPU lost in the middle, two
+//! processes on one card, too little memory, NaN in a kernel. Each is made to happen in processes
+//! of its own, and what is left afterwards is compared.
 //!
 //! `cargo run --release -p catamount-cuda --example gpu_faults`
 
@@ -26,7 +27,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         [] => check_all(),
-        ["train", folder, lose] => child_train(Path::new(folder), lose.parse().unwrap_or(0), 1024, false),
+        ["train", folder, lose] => {
+            child_train(Path::new(folder), lose.parse().unwrap_or(0), 1024, false)
+        }
         ["memory", folder] => child_train(Path::new(folder), 0, 1 << 27, false),
         ["nan", folder] => child_train(Path::new(folder), 0, 1024, true),
         ["sample"] => child_sample(),
@@ -46,10 +49,17 @@ fn traces() -> Vec<Trace> {
     let trace = |i: u64| {
         let stream = Stream::new(11).child(i);
         let length = 1 + i as usize % 5;
-        let symbols: Vec<String> = (0..length as u64).map(|s| format!("s{}", (stream.uniform(s) * 1000.0) as usize)).collect();
+        let symbols: Vec<String> = (0..length as u64)
+            .map(|s| format!("s{}", (stream.uniform(s) * 1000.0) as usize))
+            .collect();
         let state = |from: usize| format!("|- {}", symbols[from..].join(" + "));
-        let step = |s: usize| Step { state: state(s), tactic: format!("take {}", symbols[s]), next: Some(state(s + 1)) };
-        let theorem = Theorem { name: format!("sum{i}"), statement: state(0), ..Theorem::default() };
+        let step = |s: usize| Step {
+            state: state(s),
+            tactic: format!("take {}", symbols[s]),
+            next: Some(state(s + 1)),
+        };
+        let theorem =
+            Theorem { name: format!("sum{i}"), statement: state(0), ..Theorem::default() };
         Trace { theorem, steps: (0..length).map(step).collect() }
     };
     (0..3000).map(trace).collect()
@@ -65,7 +75,8 @@ fn world(cuda: &Arc<Cuda>) -> Outcome<(Model<Cuda>, Tokenizer, Vec<Trace>)> {
     Ok((Model::init(cuda.clone(), config, Stream::new(42))?, tokenizer, traces))
 }
 
-/// Trains from wherever the folder's run stands. `lose` milliseconds after the start the GPU is lost, if that is not zero.
+/// Trains from wherever the folder's run stands. `lose` milliseconds after the start the GPU is
+/// lost, if that is not zero.
 fn child_train(folder: &Path, lose: u64, tokens: usize, nan: bool) -> Outcome<()> {
     let cuda = Arc::new(Cuda::new(0)?);
     let (mut model, tokenizer, traces) = world(&cuda)?;
@@ -84,7 +95,8 @@ fn child_train(folder: &Path, lose: u64, tokens: usize, nan: bool) -> Outcome<()
         ..Recipe::default()
     };
     prepare(&mut model, &recipe)?;
-    let (data, stop) = (Dataset::tokenize(&tokenizer, &traces, recipe.max_tokens)?, AtomicBool::new(false));
+    let (data, stop) =
+        (Dataset::tokenize(&tokenizer, &traces, recipe.max_tokens)?, AtomicBool::new(false));
     if lose > 0 {
         std::thread::spawn(move || lose_gpu(Duration::from_millis(lose)));
     }
@@ -95,16 +107,23 @@ fn child_train(folder: &Path, lose: u64, tokens: usize, nan: bool) -> Outcome<()
     Ok(())
 }
 
-/// A kernel that writes where nothing is: the driver takes the whole context away, as it does when hardware fails.
+/// A kernel that writes where nothing is: the driver takes the whole context away, as it does when
+/// hardware fails.
 fn lose_gpu(after: Duration) {
     use cudarc::driver::{CudaContext, LaunchConfig};
     std::thread::sleep(after);
     let stray = || -> Outcome<()> {
         let context = CudaContext::new(0)?;
         let source = "extern \"C\" __global__ void stray() { *(volatile int*)8 = 1; }";
-        let function = context.load_module(cudarc::nvrtc::compile_ptx(source)?)?.load_function("stray")?;
+        let function =
+            context.load_module(cudarc::nvrtc::compile_ptx(source)?)?.load_function("stray")?;
         // SAFETY: it does what it is for.
-        unsafe { context.default_stream().launch_builder(&function).launch(LaunchConfig::for_num_elems(1)) }?;
+        unsafe {
+            context
+                .default_stream()
+                .launch_builder(&function)
+                .launch(LaunchConfig::for_num_elems(1))
+        }?;
         Ok(())
     };
     if let Err(error) = stray() {
@@ -117,11 +136,17 @@ fn child_sample() -> Outcome<()> {
     let cuda = Arc::new(Cuda::new(0)?);
     let (model, tokenizer, traces) = world(&cuda)?;
     let sampling = Sampling { temperature: 0.8, top_p: 0.95 };
-    let config = GeneratorConfig { sampling, max_tokens: 24, max_prompt: 64, batch: 64, cache: 16_384 };
+    let config =
+        GeneratorConfig { sampling, max_tokens: 24, max_prompt: 64, batch: 64, cache: 16_384 };
     let mut generator = Generator::new(model, tokenizer, config, "untrained")?;
     for (i, trace) in traces.iter().enumerate().take(400) {
         let state = trace.steps[0].state.clone();
-        generator.submit(Request { id: i as u64, state, samples: 8, stream: Stream::new(5).child(i as u64) });
+        generator.submit(Request {
+            id: i as u64,
+            state,
+            samples: 8,
+            stream: Stream::new(5).child(i as u64),
+        });
     }
     let mut answers = Vec::new();
     while answers.len() < 400 {
@@ -130,7 +155,10 @@ fn child_sample() -> Outcome<()> {
     answers.sort_by_key(|(id, _)| *id);
     for (id, samples) in answers {
         let samples = samples.map_err(|fault| fault.0)?;
-        println!("{id} {:?}", samples.iter().map(|s| (&s.tactic, s.log_p.to_bits())).collect::<Vec<_>>());
+        println!(
+            "{id} {:?}",
+            samples.iter().map(|s| (&s.tactic, s.log_p.to_bits())).collect::<Vec<_>>()
+        );
     }
     Ok(())
 }
@@ -188,8 +216,12 @@ impl Faults {
 
     fn checkpoints(&self, name: &str) -> Vec<String> {
         let found = std::fs::read_dir(self.root.join(name).join("run/checkpoints"));
-        let mut names: Vec<String> =
-            found.into_iter().flatten().flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = found
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -254,7 +286,10 @@ impl Faults {
         let output = self.spawn(&["memory", &self.folder("memory")])?.wait_with_output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         println!("  too little memory: {} {}", output.status, said.trim());
-        if output.status.code() != Some(1) || !said.contains("GiB free") || !said.contains("% of this one's rows") {
+        if output.status.code() != Some(1)
+            || !said.contains("GiB free")
+            || !said.contains("% of this one's rows")
+        {
             return Err("too little memory must be said, with what would fit".into());
         }
         if !self.checkpoints("memory").is_empty() {
@@ -268,7 +303,8 @@ impl Faults {
         let output = self.spawn(&["nan", &self.folder("nan")])?.wait_with_output()?;
         succeeded("nan", &output)?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let skipped: usize = said.split_whitespace().rev().nth(1).and_then(|w| w.parse().ok()).unwrap_or(0);
+        let skipped: usize =
+            said.split_whitespace().rev().nth(1).and_then(|w| w.parse().ok()).unwrap_or(0);
         if skipped == 0 || skipped >= STEPS {
             return Err(format!("some steps, not all, should have been skipped: {said}").into());
         }
@@ -279,7 +315,9 @@ impl Faults {
 
 /// Compares two processes' samples.
 fn same_samples(what: &str, one: &Output, other: &Output) -> Outcome<()> {
-    let lines = |output: &Output| String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>();
+    let lines = |output: &Output| {
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
     let (one, other) = (lines(one), lines(other));
     let different: Vec<_> = one.iter().zip(&other).filter(|(a, b)| a != b).collect();
     if one.len() != 400 || other.len() != 400 || !different.is_empty() {

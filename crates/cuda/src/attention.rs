@@ -19,7 +19,9 @@ fn scale(heads: Heads) -> f32 {
 
 fn check(heads: Heads) -> Result<()> {
     if heads.dim > 256 || heads.kv_heads == 0 || !heads.heads.is_multiple_of(heads.kv_heads) {
-        return Err(Error::Input(format!("{heads:?}: heads of up to 256 numbers, in whole groups, can be computed here")));
+        return Err(Error::Input(format!(
+            "{heads:?}: heads of up to 256 numbers, in whole groups, can be computed here"
+        )));
     }
     Ok(())
 }
@@ -47,7 +49,13 @@ impl Cuda {
             let kernel = if dim == 64 { c"attention_64" } else { c"attention_128" };
             let grid = (packed.longest.div_ceil(ROWS), h, packed.sequences);
             let factor = scale(heads) * LOG2_E;
-            return self.launch_box(kernel, grid, 128, attention_shared(dim), args![h, kv_heads, starts, qkv, out, lse, factor]);
+            return self.launch_box(
+                kernel,
+                grid,
+                128,
+                attention_shared(dim),
+                args![h, kv_heads, starts, qkv, out, lse, factor],
+            );
         }
         let grid = (packed.longest.div_ceil(PLAIN), h, packed.sequences);
         let list = args![h, kv_heads, dim, starts, qkv, out, lse, scale(heads)];
@@ -77,8 +85,20 @@ impl Cuda {
         let Heads { heads: h, kv_heads, dim } = heads;
         let list = args![h, kv_heads, dim, starts, qkv, out, lse, dout, dqkv, scale(heads)];
         let blocks = packed.longest.div_ceil(PLAIN);
-        self.launch_box(c"plain_query_gradient", (blocks, h, packed.sequences), 32 * PLAIN, 0, list)?;
-        self.launch_box(c"plain_key_value_gradient", (blocks, kv_heads, packed.sequences), 32 * PLAIN, 0, list)
+        self.launch_box(
+            c"plain_query_gradient",
+            (blocks, h, packed.sequences),
+            32 * PLAIN,
+            0,
+            list,
+        )?;
+        self.launch_box(
+            c"plain_key_value_gradient",
+            (blocks, kv_heads, packed.sequences),
+            32 * PLAIN,
+            0,
+            list,
+        )
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -106,12 +126,18 @@ impl Cuda {
         let list = args![h, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale];
         self.launch_box(query, grid, 128, query_gradient_shared(dim), list)?;
         let grouped = h != kv_heads;
-        let parts = if grouped { self.scratch(turn, "attention parts", n * h * 2 * dim * 2)? } else { 0 };
+        let parts =
+            if grouped { self.scratch(turn, "attention parts", n * h * 2 * dim * 2)? } else { 0 };
         let list = args![h, kv_heads, starts, qkv, lse, dout, delta, dqkv, parts, scale];
         self.launch_box(key_value, grid, 128, key_value_gradient_shared(dim), list)?;
         if grouped {
             let blocks = (n * kv_heads * 2 * dim / 8).div_ceil(256);
-            self.launch(c"sum_key_value_parts", blocks, 256, args![n as u64, h, kv_heads, dim, parts, dqkv])?;
+            self.launch(
+                c"sum_key_value_parts",
+                blocks,
+                256,
+                args![n as u64, h, kv_heads, dim, parts, dqkv],
+            )?;
         }
         Ok(())
     }

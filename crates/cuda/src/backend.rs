@@ -13,11 +13,19 @@ use crate::tensor::{CudaIndex, CudaTensor, Format};
 impl Cuda {
     pub(crate) fn clear_bytes(&self, pointer: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller has checked that the buffer is that long.
-        unsafe { result::memset_d8_async(pointer, 0, bytes, self.device.current()) }.explain("clearing memory")
+        unsafe { result::memset_d8_async(pointer, 0, bytes, self.device.current()) }
+            .explain("clearing memory")
     }
 
     /// `y = a x + b y`.
-    fn axpby(&self, len: usize, a: f32, x: Option<&CudaTensor>, b: f32, y: &mut CudaTensor) -> Result<()> {
+    fn axpby(
+        &self,
+        len: usize,
+        a: f32,
+        x: Option<&CudaTensor>,
+        b: f32,
+        y: &mut CudaTensor,
+    ) -> Result<()> {
         let _turn = self.turn()?;
         long_enough(y.len, len)?;
         let (from, format) = match x {
@@ -52,14 +60,19 @@ impl Backend for Cuda {
             Precision::Bf16 => "bf16",
             Precision::F32 => "f32",
         };
-        format!("cuda:{} {} ({}.{}, {gib:.0} GiB), {precision}", d.ordinal, d.name, d.capability.0, d.capability.1)
+        format!(
+            "cuda:{} {} ({}.{}, {gib:.0} GiB), {precision}",
+            d.ordinal, d.name, d.capability.0, d.capability.1
+        )
     }
 
     fn zeros(&self, len: usize, kind: Kind) -> Result<CudaTensor> {
         let _turn = self.turn()?;
         let half = self.precision == Precision::Bf16;
         match kind {
-            Kind::Frozen | Kind::Activation => CudaTensor::zeros(&self.device, len, self.format(), false),
+            Kind::Frozen | Kind::Activation => {
+                CudaTensor::zeros(&self.device, len, self.format(), false)
+            }
             Kind::Trained => CudaTensor::zeros(&self.device, len, Format::F32, half),
             Kind::Exact => CudaTensor::zeros(&self.device, len, Format::F32, false),
         }
@@ -102,7 +115,10 @@ impl Backend for Cuda {
         let turn = self.turn_to_wait()?;
         long_enough(x.len, len)?;
         x.version += 1;
-        let copies = [Some((x.numbers.pointer(), x.format.bytes())), x.working.as_ref().map(|w| (w.pointer(), 2))];
+        let copies = [
+            Some((x.numbers.pointer(), x.format.bytes())),
+            x.working.as_ref().map(|w| (w.pointer(), 2)),
+        ];
         for (pointer, bytes) in copies.into_iter().flatten() {
             if self.device.recording.load(Ordering::Relaxed) {
                 self.clear_bytes(pointer, len * bytes)?;
@@ -125,7 +141,14 @@ impl Backend for Cuda {
         self.squares(tensors)
     }
 
-    fn embed(&self, n: usize, d: usize, weight: &CudaTensor, tokens: &CudaIndex, out: &mut CudaTensor) -> Result<()> {
+    fn embed(
+        &self,
+        n: usize,
+        d: usize,
+        weight: &CudaTensor,
+        tokens: &CudaIndex,
+        out: &mut CudaTensor,
+    ) -> Result<()> {
         let _turn = self.turn()?;
         let vocab = weight.len / d.max(1);
         let (weight, tokens) = (self.read(weight, 0)?, self.index(tokens, n)?);
@@ -133,7 +156,14 @@ impl Backend for Cuda {
         self.launch(c"embed", n, row_threads(d), args![d, vocab, weight, tokens, out])
     }
 
-    fn embed_backward(&self, n: usize, d: usize, dout: &CudaTensor, tokens: &CudaIndex, dweight: &mut CudaTensor) -> Result<()> {
+    fn embed_backward(
+        &self,
+        n: usize,
+        d: usize,
+        dout: &CudaTensor,
+        tokens: &CudaIndex,
+        dweight: &mut CudaTensor,
+    ) -> Result<()> {
         let _turn = self.turn()?;
         let vocab = dweight.len / d.max(1);
         let (dout, tokens) = (self.read(dout, n * d)?, self.index(tokens, n)?);
@@ -171,9 +201,16 @@ impl Backend for Cuda {
     ) -> Result<()> {
         let turn = self.turn_to_wait()?;
         let part = self.take_part(&turn, delta.numbers.id, n * d)?;
-        let (x, delta, weight) = (self.read(x, n * d)?, self.read(delta, n * d)?, self.read(weight, d)?);
-        let (sum, rstd, out) = (self.write(sum, n * d)?, self.write_exact(rstd, n)?, self.write(out, n * d)?);
-        self.launch(c"add_rms_norm", n, row_threads(d), args![d, eps, x, delta, part, weight, sum, rstd, out])?;
+        let (x, delta, weight) =
+            (self.read(x, n * d)?, self.read(delta, n * d)?, self.read(weight, d)?);
+        let (sum, rstd, out) =
+            (self.write(sum, n * d)?, self.write_exact(rstd, n)?, self.write(out, n * d)?);
+        self.launch(
+            c"add_rms_norm",
+            n,
+            row_threads(d),
+            args![d, eps, x, delta, part, weight, sum, rstd, out],
+        )?;
         self.flush(&turn)
     }
 
@@ -189,7 +226,8 @@ impl Backend for Cuda {
         dweight: Option<&mut CudaTensor>,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let (x, weight, rstd) = (self.read(x, n * d)?, self.read(weight, d)?, self.read_exact(rstd, n)?);
+        let (x, weight, rstd) =
+            (self.read(x, n * d)?, self.read(weight, d)?, self.read_exact(rstd, n)?);
         let (dout, dx) = (self.read(dout, n * d)?, self.write(dx, n * d)?);
         self.launch(c"rms_norm_backward", n, row_threads(d), args![d, x, weight, rstd, dout, dx])?;
         match dweight {
@@ -239,7 +277,14 @@ impl Backend for Cuda {
         self.linear_weight_gradient(n, outputs, inputs, dy, x, dweight, dbias)
     }
 
-    fn lora(&self, n: usize, lora: &Lora<'_, CudaTensor>, x: &CudaTensor, t: &mut CudaTensor, y: &mut CudaTensor) -> Result<()> {
+    fn lora(
+        &self,
+        n: usize,
+        lora: &Lora<'_, CudaTensor>,
+        x: &CudaTensor,
+        t: &mut CudaTensor,
+        y: &mut CudaTensor,
+    ) -> Result<()> {
         self.lora_forward(n, lora, x, t, y)
     }
 
@@ -297,7 +342,13 @@ impl Backend for Cuda {
         let turn = self.turn_to_wait()?;
         let part = self.take_part(&turn, gate_up.numbers.id, 2 * n * f)?;
         let (gate_up, out) = (self.read(gate_up, 2 * n * f)?, self.write(out, n * f)?);
-        self.launch_box(c"swiglu", (n, per_thread(f).div_ceil(256), 1), 256, 0, args![f, gate_up, part, out])?;
+        self.launch_box(
+            c"swiglu",
+            (n, per_thread(f).div_ceil(256), 1),
+            256,
+            0,
+            args![f, gate_up, part, out],
+        )?;
         self.flush(&turn)
     }
 
@@ -316,7 +367,13 @@ impl Backend for Cuda {
         self.flush(&turn)?;
         let (gate_up, dout) = (self.read(gate_up, 2 * n * f)?, self.read(dout, n * f)?);
         let dgate_up = self.write(dgate_up, 2 * n * f)?;
-        self.launch_box(c"swiglu_backward", (n, per_thread(f).div_ceil(256), 1), 256, 0, args![f, gate_up, dout, dgate_up])
+        self.launch_box(
+            c"swiglu_backward",
+            (n, per_thread(f).div_ceil(256), 1),
+            256,
+            0,
+            args![f, gate_up, dout, dgate_up],
+        )
     }
 
     fn head(
@@ -363,20 +420,35 @@ impl Backend for Cuda {
     ) -> Result<()> {
         let turn = self.turn_to_wait()?;
         self.device.refuse_while_recording("an optimizer step")?;
-        let (grad, m, v) = (self.read_exact(grad, len)?, self.write_exact(m, len)?, self.write_exact(v, len)?);
+        let (grad, m, v) =
+            (self.read_exact(grad, len)?, self.write_exact(m, len)?, self.write_exact(v, len)?);
         let to = self.write_exact(value, len)?;
         let working = value.working.as_ref().map_or(0, Buffer::pointer);
         self.queue_update(&turn, step, [grad, m, v, to, working, len as u64])
     }
 
-    fn gather(&self, m: usize, d: usize, x: &CudaTensor, rows: &CudaIndex, out: &mut CudaTensor) -> Result<()> {
+    fn gather(
+        &self,
+        m: usize,
+        d: usize,
+        x: &CudaTensor,
+        rows: &CudaIndex,
+        out: &mut CudaTensor,
+    ) -> Result<()> {
         let _turn = self.turn()?;
         let n = x.len / d.max(1);
         let (x, rows, out) = (self.read(x, 0)?, self.index(rows, m)?, self.write(out, m * d)?);
         self.launch(c"gather", m, row_threads(d), args![d, n, x, rows, out])
     }
 
-    fn cache_write(&self, n: usize, heads: Heads, qkv: &CudaTensor, slots: &CudaIndex, cache: &mut CudaTensor) -> Result<()> {
+    fn cache_write(
+        &self,
+        n: usize,
+        heads: Heads,
+        qkv: &CudaTensor,
+        slots: &CudaIndex,
+        cache: &mut CudaTensor,
+    ) -> Result<()> {
         self.keep_rows(n, heads, qkv, slots, cache)
     }
 

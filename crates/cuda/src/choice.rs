@@ -1,5 +1,6 @@
-//! Which algorithm computes which product, noted in a file of the user's cache. The first process to meet a shape times the
-//! candidates; every later one follows its note, so that a run that is resumed, or repeated on the same machine, rounds the same way.
+//! Which algorithm computes which product, noted in a file of the user's cache. The first process
+//! to meet a shape times the candidates; every later one follows its note, so that a run that is
+//! resumed, or repeated on the same machine, rounds the same way.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,7 +15,8 @@ use crate::device::Device;
 const SWITCH: &str = "CATAMOUNT_TUNE";
 
 pub(crate) struct Choices {
-    /// One line a shape: its name and the algorithm's eight numbers. Without a place for it nothing is timed.
+    /// One line a shape: its name and the algorithm's eight numbers. Without a place for it nothing
+    /// is timed.
     path: Option<PathBuf>,
     known: HashMap<String, cublasLtMatmulAlgo_t>,
 }
@@ -23,8 +25,11 @@ impl Choices {
     /// The notes for this kind of GPU and this version of the library.
     pub fn open(device: &Device, version: usize) -> Self {
         let off = std::env::var(SWITCH).is_ok_and(|s| s.eq_ignore_ascii_case("off"));
-        let name: String = device.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let path = cache_folder("products").filter(|_| !off).map(|f| f.join(format!("{name}-{version}.txt")));
+        let name: String =
+            device.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let path = cache_folder("products")
+            .filter(|_| !off)
+            .map(|f| f.join(format!("{name}-{version}.txt")));
         let path = path.filter(|p| p.parent().is_some_and(|f| std::fs::create_dir_all(f).is_ok()));
         Self::at(path)
     }
@@ -44,11 +49,13 @@ impl Choices {
         self.known.get(key).copied()
     }
 
-    /// Notes a choice and returns the one to follow: another process may have noted its own a moment earlier.
+    /// Notes a choice and returns the one to follow: another process may have noted its own a
+    /// moment earlier.
     pub fn note(&mut self, key: &str, algorithm: cublasLtMatmulAlgo_t) -> cublasLtMatmulAlgo_t {
         if let Some(path) = &self.path {
             let numbers = algorithm.data.map(|n| format!("{n:016x}")).join(" ");
-            // One short write at the end of the file, which other writers do not tear. A full disk costs the next start its timing.
+            // One short write at the end of the file, which other writers do not tear. A full disk
+            // costs the next start its timing.
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
             let _ = file.and_then(|mut f| f.write_all(format!("{key} {numbers}\n").as_bytes()));
             self.read();
@@ -58,7 +65,8 @@ impl Choices {
 
     /// Reads the file; the first line of a shape counts, and what is already known stays.
     fn read(&mut self) {
-        let text = self.path.as_ref().and_then(|p| std::fs::read_to_string(p).ok()).unwrap_or_default();
+        let text =
+            self.path.as_ref().and_then(|p| std::fs::read_to_string(p).ok()).unwrap_or_default();
         for line in text.split_inclusive('\n').filter(|l| l.ends_with('\n')) {
             let mut words = line.split_whitespace();
             let Some(key) = words.next() else { continue };
@@ -82,11 +90,21 @@ mod tests {
         // A torn line and one of another version are passed over.
         std::fs::write(&path, "shape 1 2 3\n").unwrap();
         let algorithm = |n| cublasLtMatmulAlgo_t { data: [n; 8] };
-        let (mut first, mut second) = (Choices::at(Some(path.clone())), Choices::at(Some(path.clone())));
+        let (mut first, mut second) =
+            (Choices::at(Some(path.clone())), Choices::at(Some(path.clone())));
         assert_eq!((first.get("shape"), first.timed()), (None, true));
         assert_eq!(first.note("shape", algorithm(7)).data, [7; 8]);
-        assert_eq!(second.note("shape", algorithm(9)).data, [7; 8], "the first to note is followed");
-        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"torn 0 0").unwrap();
+        assert_eq!(
+            second.note("shape", algorithm(9)).data,
+            [7; 8],
+            "the first to note is followed"
+        );
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"torn 0 0")
+            .unwrap();
         let third = Choices::at(Some(path));
         assert_eq!(third.get("shape").map(|a| a.data), Some([7; 8]));
         assert_eq!(third.get("torn"), None);

@@ -1,4 +1,5 @@
-//! Kernels from source to machine code, by NVRTC, once per source, GPU kind and compiler: the result is kept in the user's cache.
+//! Kernels from source to machine code, by NVRTC, once per source, GPU kind and compiler: the
+//! result is kept in the user's cache.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -27,8 +28,10 @@ pub fn compiler_version() -> Result<(i32, i32)> {
     // SAFETY: only asks whether the library can be loaded.
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::Device(
-            "NVRTC (libnvrtc.so, CUDA's run-time compiler) is not on the loader's path; install the CUDA toolkit 12 or 13, or \
-             `pip install nvidia-cuda-nvrtc nvidia-cublas` and put their lib folders on LD_LIBRARY_PATH"
+            "NVRTC (libnvrtc.so, CUDA's run-time compiler) is not on the loader's path; install \
+             the CUDA toolkit 12 or 13, or \
+             `pip install nvidia-cuda-nvrtc nvidia-cublas` and put their lib folders on \
+             LD_LIBRARY_PATH"
                 .into(),
         ));
     }
@@ -36,17 +39,22 @@ pub fn compiler_version() -> Result<(i32, i32)> {
     // SAFETY: both are valid places for an int.
     let status = unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
     if status != sys::nvrtcResult::NVRTC_SUCCESS || major < 12 {
-        return Err(Error::Device(format!("NVRTC {major}.{minor} ({status:?}) is too old; install CUDA 12 or 13")));
+        return Err(Error::Device(format!(
+            "NVRTC {major}.{minor} ({status:?}) is too old; install CUDA 12 or 13"
+        )));
     }
     Ok((major, minor))
 }
 
-/// The target for a GPU of this capability: its own machine code, or the newest PTX the compiler knows.
+/// The target for a GPU of this capability: its own machine code, or the newest PTX the compiler
+/// knows.
 fn architecture(capability: (i32, i32)) -> Result<String> {
     let mut count = 0;
     // SAFETY: the list gets room for as many numbers as the library says it has.
     let known = unsafe {
-        let failed = |s: sys::nvrtcResult| Error::Device(format!("asking NVRTC for the GPUs it knows: {s:?}"));
+        let failed = |s: sys::nvrtcResult| {
+            Error::Device(format!("asking NVRTC for the GPUs it knows: {s:?}"))
+        };
         sys::nvrtcGetNumSupportedArchs(&raw mut count).result().map_err(|e| failed(e.0))?;
         let mut known = vec![0; count as usize];
         sys::nvrtcGetSupportedArchs(known.as_mut_ptr()).result().map_err(|e| failed(e.0))?;
@@ -58,7 +66,10 @@ fn architecture(capability: (i32, i32)) -> Result<String> {
     }
     match known.iter().filter(|&&a| a < wanted).max() {
         Some(best) => Ok(format!("compute_{best}")),
-        None => Err(Error::Device(format!("NVRTC cannot compile for compute capability {}.{}", capability.0, capability.1))),
+        None => Err(Error::Device(format!(
+            "NVRTC cannot compile for compute capability {}.{}",
+            capability.0, capability.1
+        ))),
     }
 }
 
@@ -69,13 +80,20 @@ pub fn compile_all(capability: (i32, i32), bf16: bool) -> Result<Vec<Compiled>> 
     let format = if bf16 { Format::Bf16 } else { Format::F32 };
     let wanted: Vec<&Program> = PROGRAMS.iter().filter(|p| bf16 || !p.tensor_cores).collect();
     std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            wanted.iter().map(|program| scope.spawn(|| cached(program, &architecture, format, version))).collect();
+        let workers: Vec<_> = wanted
+            .iter()
+            .map(|program| scope.spawn(|| cached(program, &architecture, format, version)))
+            .collect();
         workers.into_iter().map(|w| w.join().expect("the compiler does not panic")).collect()
     })
 }
 
-fn cached(program: &Program, architecture: &str, format: Format, version: (i32, i32)) -> Result<Compiled> {
+fn cached(
+    program: &Program,
+    architecture: &str,
+    format: Format,
+    version: (i32, i32),
+) -> Result<Compiled> {
     let source = [COMMON, if program.tensor_cores { MMA } else { "" }, program.source].concat();
     let activation = if format == Format::Bf16 { "bf16" } else { "float" };
     let options = [
@@ -86,16 +104,20 @@ fn cached(program: &Program, architecture: &str, format: Format, version: (i32, 
         "-diag-suppress=128".into(),
     ];
     let key = fingerprint(&format!("{source}\n{options:?}\n{version:?}"));
-    let path = cache_folder("kernels").map(|folder| folder.join(format!("{}-{architecture}-{key:016x}.cubin", program.name)));
-    if let Some(image) = path.as_ref().and_then(|p| std::fs::read(p).ok()).filter(|image| !image.is_empty()) {
+    let path = cache_folder("kernels")
+        .map(|folder| folder.join(format!("{}-{architecture}-{key:016x}.cubin", program.name)));
+    if let Some(image) =
+        path.as_ref().and_then(|p| std::fs::read(p).ok()).filter(|image| !image.is_empty())
+    {
         return Ok(Compiled { name: program.name, image, cached: true });
     }
     let image = compile(program.name, &source, &options, architecture.starts_with("sm_"))?;
     if let Some(path) = path {
-        // Only a cache: a full or read-only disk costs the next start a few seconds. Written aside first, so that another
-        // process never reads half a file.
+        // Only a cache: a full or read-only disk costs the next start a few seconds. Written aside
+        // first, so that another process never reads half a file.
         let aside = path.with_extension(format!("{}", std::process::id()));
-        let written = path.parent().is_some_and(|f| std::fs::create_dir_all(f).is_ok()) && std::fs::write(&aside, &image).is_ok();
+        let written = path.parent().is_some_and(|f| std::fs::create_dir_all(f).is_ok())
+            && std::fs::write(&aside, &image).is_ok();
         if !written || std::fs::rename(&aside, &path).is_err() {
             let _ = std::fs::remove_file(&aside);
         }
@@ -104,23 +126,35 @@ fn cached(program: &Program, architecture: &str, format: Format, version: (i32, 
 }
 
 fn compile(name: &str, source: &str, options: &[String], machine_code: bool) -> Result<Vec<u8>> {
-    let failed = |what: &str, e: result::NvrtcError| Error::Device(format!("NVRTC, {what} {name}.cu: {:?}", e.0));
+    let failed = |what: &str, e: result::NvrtcError| {
+        Error::Device(format!("NVRTC, {what} {name}.cu: {:?}", e.0))
+    };
     let text = CString::new(source).expect("kernel sources hold no NUL");
     let file = CString::new(format!("{name}.cu")).expect("names hold no NUL");
     let program = result::create_program(&text, Some(&file)).map_err(|e| failed("reading", e))?;
-    // SAFETY: the program lives until it is destroyed below; buffers are as long as the library says.
+    // SAFETY: the program lives until it is destroyed below; buffers are as long as the library
+    // says.
     unsafe {
         let image = match result::compile_program(program, options) {
             Err(e) => {
                 let log = result::get_program_log(program).unwrap_or_default();
-                let log: String = log.iter().map(|&c| c as u8 as char).filter(|c| *c != '\0').take(2000).collect();
+                let log: String = log
+                    .iter()
+                    .map(|&c| c as u8 as char)
+                    .filter(|c| *c != '\0')
+                    .take(2000)
+                    .collect();
                 Err(Error::Device(format!("NVRTC, compiling {name}.cu: {:?}\n{log}", e.0)))
             }
             Ok(()) if machine_code => {
                 let mut size = 0;
-                sys::nvrtcGetCUBINSize(program, &raw mut size).result().map_err(|e| failed("measuring", e))?;
+                sys::nvrtcGetCUBINSize(program, &raw mut size)
+                    .result()
+                    .map_err(|e| failed("measuring", e))?;
                 let mut image = vec![0u8; size];
-                sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()).result().map_err(|e| failed("taking", e))?;
+                sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast())
+                    .result()
+                    .map_err(|e| failed("taking", e))?;
                 Ok(image)
             }
             Ok(()) => result::get_ptx(program)
@@ -141,5 +175,6 @@ pub(crate) fn cache_folder(name: &str) -> Option<PathBuf> {
 
 /// FNV-1a.
 fn fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -29,8 +29,8 @@ pub enum Precision {
     F32,
 }
 
-/// One NVIDIA GPU. Rows of a result depend on their own inputs alone, given the same batch shape: another shape may be
-/// computed by another algorithm, with different rounding.
+/// One NVIDIA GPU. Rows of a result depend on their own inputs alone, given the same batch shape:
+/// another shape may be computed by another algorithm, with different rounding.
 pub struct Cuda {
     pub(crate) device: Arc<Device>,
     pub(crate) precision: Precision,
@@ -53,7 +53,8 @@ pub(crate) struct State {
     pub read_beside: [u64; 3],
 }
 
-/// The right to queue operations: one thread at a time, so that scratch memory is not shared by two.
+/// The right to queue operations: one thread at a time, so that scratch memory is not shared by
+/// two.
 pub(crate) struct Turn<'a>(ReentrantMutexGuard<'a, RefCell<State>>);
 
 impl Turn<'_> {
@@ -63,7 +64,8 @@ impl Turn<'_> {
 }
 
 impl Cuda {
-    /// Opens GPU `ordinal` in bf16. The error says which library is missing or too old, and what to install.
+    /// Opens GPU `ordinal` in bf16. The error says which library is missing or too old, and what to
+    /// install.
     pub fn new(ordinal: usize) -> Result<Self> {
         Self::with_precision(ordinal, Precision::Bf16)
     }
@@ -73,7 +75,8 @@ impl Cuda {
         // SAFETY: only asks whether the library can be loaded.
         if !unsafe { cudarc::driver::sys::is_culib_present() } {
             return Err(Error::Device(
-                "no NVIDIA driver (libcuda.so) on this machine; install the driver, version 525 or newer, or use the processor"
+                "no NVIDIA driver (libcuda.so) on this machine; install the driver, version 525 \
+                 or newer, or use the processor"
                     .into(),
             ));
         }
@@ -91,14 +94,24 @@ impl Cuda {
             pending: None,
             read_beside: [0; 3],
         };
-        Ok(Cuda { device, precision, kernels, workspace, counters, state: ReentrantMutex::new(RefCell::new(state)) })
+        Ok(Cuda {
+            device,
+            precision,
+            kernels,
+            workspace,
+            counters,
+            state: ReentrantMutex::new(RefCell::new(state)),
+        })
     }
 
-    /// Fills a tensor with normal numbers made on the device: weights for measurements, too large to come from the host.
+    /// Fills a tensor with normal numbers made on the device: weights for measurements, too large
+    /// to come from the host.
     pub fn randomize(&self, to: &mut CudaTensor, std: f32, key: u64) -> Result<()> {
         let _turn = self.turn()?;
         if to.working.is_some() {
-            return Err(Error::Input("only tensors without a master copy can be randomized on the device".into()));
+            return Err(Error::Input(
+                "only tensors without a master copy can be randomized on the device".into(),
+            ));
         }
         let (len, pointer) = (to.len, self.write(to, to.len)?);
         self.launch(c"randomize", len.div_ceil(256), 256, args![len as u64, key, std, pointer])
@@ -132,7 +145,8 @@ impl Cuda {
         Ok(turn)
     }
 
-    /// The same for operations that may run while a side still has work that nothing waits for: they must not write to what it reads.
+    /// The same for operations that may run while a side still has work that nothing waits for:
+    /// they must not write to what it reads.
     pub(crate) fn turn_beside(&self) -> Result<Turn<'_>> {
         let guard = self.state.lock();
         self.device.bind()?;
@@ -163,7 +177,10 @@ impl Cuda {
         long_enough(tensor.len, len)?;
         let (pointer, format) = tensor.computed();
         if format != self.format() {
-            return Err(Error::Input(format!("a buffer of kind {format:?} where {:?} is needed", self.format())));
+            return Err(Error::Input(format!(
+                "a buffer of kind {format:?} where {:?} is needed",
+                self.format()
+            )));
         }
         Ok(pointer)
     }
@@ -179,7 +196,9 @@ impl Cuda {
         long_enough(tensor.len, len)?;
         match tensor.format {
             Format::F32 => Ok(tensor.numbers.pointer()),
-            Format::Bf16 => Err(Error::Input("a bf16 buffer where f32 is needed: allocate it as Kind::Exact".into())),
+            Format::Bf16 => Err(Error::Input(
+                "a bf16 buffer where f32 is needed: allocate it as Kind::Exact".into(),
+            )),
         }
     }
 
@@ -220,7 +239,13 @@ impl Cuda {
     }
 
     /// Queues a kernel over a row of blocks.
-    pub(crate) fn launch(&self, kernel: &'static CStr, blocks: usize, threads: usize, args: &[Arg]) -> Result<()> {
+    pub(crate) fn launch(
+        &self,
+        kernel: &'static CStr,
+        blocks: usize,
+        threads: usize,
+        args: &[Arg],
+    ) -> Result<()> {
         self.launch_box(kernel, (blocks, 1, 1), threads, 0, args)
     }
 
@@ -251,7 +276,12 @@ impl Cuda {
     }
 
     /// Queues `work` beside the rest, from [`Cuda::fork`] until [`Cuda::join`].
-    pub(crate) fn beside(&self, turn: &Turn<'_>, side: Side, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(crate) fn beside(
+        &self,
+        turn: &Turn<'_>,
+        side: Side,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let profiling = turn.state().profile.is_some();
         if profiling { work() } else { self.device.beside(side, work) }
     }
@@ -264,14 +294,31 @@ impl Cuda {
 
     /// Queues a matrix product.
     pub(crate) fn product(&self, turn: &Turn<'_>, product: &Product) -> Result<()> {
-        let name = || format!("product [{}, {}] x [{}, {}]", product.rows, product.inner, product.inner, product.columns);
-        self.timed(name, || turn.state().matmul.run(&self.device, self.workspace.pointer(), product))
+        let name = || {
+            format!(
+                "product [{}, {}] x [{}, {}]",
+                product.rows, product.inner, product.inner, product.columns
+            )
+        };
+        self.timed(name, || {
+            turn.state().matmul.run(&self.device, self.workspace.pointer(), product)
+        })
     }
 
     /// Queues `work`, timing it if a profile is being taken.
-    fn timed(&self, name: impl FnOnce() -> String, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn timed(
+        &self,
+        name: impl FnOnce() -> String,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let turn = Turn(self.state.lock());
-        let profiling = turn.state().profile.as_ref().map(|p| p.timer.start(&self.device)).transpose()?.is_some();
+        let profiling = turn
+            .state()
+            .profile
+            .as_ref()
+            .map(|p| p.timer.start(&self.device))
+            .transpose()?
+            .is_some();
         work()?;
         if profiling && let Some(profile) = &mut turn.state().profile {
             profile.stop(&self.device, &name())?;
@@ -282,15 +329,22 @@ impl Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // Page-locked memory and plans are given back in this GPU's context, after what still uses them.
-        let _ = self.device.bind().and_then(|()| self.join_loose()).and_then(|()| self.device.synchronize());
+        // Page-locked memory and plans are given back in this GPU's context, after what still uses
+        // them.
+        let _ = self
+            .device
+            .bind()
+            .and_then(|()| self.join_loose())
+            .and_then(|()| self.device.synchronize());
     }
 }
 
 /// Refuses a buffer that an operation would overrun.
 pub(crate) fn long_enough(have: usize, need: usize) -> Result<()> {
     if have < need {
-        return Err(Error::Input(format!("a buffer of {have} elements where the operation needs {need}")));
+        return Err(Error::Input(format!(
+            "a buffer of {have} elements where the operation needs {need}"
+        )));
     }
     Ok(())
 }

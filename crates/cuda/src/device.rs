@@ -19,7 +19,10 @@ impl<T> Explain<T> for std::result::Result<T, DriverError> {
     fn explain(self, doing: &str) -> Result<T> {
         self.map_err(|e| {
             let advice = match e.0 {
-                sys::CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE => "; another process may hold the GPU exclusively",
+                sys::CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE => {
+                    "; another process may hold the \
+                 GPU exclusively"
+                }
                 sys::CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => "; update the NVIDIA driver",
                 sys::CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
                 | sys::CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
@@ -30,7 +33,8 @@ impl<T> Explain<T> for std::result::Result<T, DriverError> {
                 | sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
                 | sys::CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
                 | sys::CUresult::CUDA_ERROR_UNKNOWN => {
-                    "; the GPU is lost to this process: start it again, it resumes from its last checkpoint"
+                    "; the GPU is lost to this process: start it again, it resumes from its last \
+                     checkpoint"
                 }
                 _ => "",
             };
@@ -68,11 +72,13 @@ pub(crate) struct Device {
     /// The side that launches go to, if it is one.
     aside: AtomicUsize,
     next: AtomicU64,
-    /// Whether the stream is recording a graph; allocations and copies to the host cannot be part of one.
+    /// Whether the stream is recording a graph; allocations and copies to the host cannot be part
+    /// of one.
     pub recording: AtomicBool,
     /// Whether operations wait to be launched together; their buffers must not go away before.
     pub pending: AtomicBool,
-    /// Whether work was left on a side that nothing waits for yet; its buffers must not go away before.
+    /// Whether work was left on a side that nothing waits for yet; its buffers must not go away
+    /// before.
     pub loose: AtomicBool,
     /// The buffers that the graph being recorded uses.
     pub touched: Mutex<HashSet<u64>>,
@@ -81,7 +87,8 @@ pub(crate) struct Device {
     pub graphs: Mutex<Graphs>,
 }
 
-// SAFETY: the driver's handles may be used from any thread; `bind` makes the context current there first.
+// SAFETY: the driver's handles may be used from any thread; `bind` makes the context current there
+// first.
 unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
@@ -90,11 +97,16 @@ impl Device {
         result::init().explain("starting the NVIDIA driver")?;
         let count = result::device::get_count().explain("counting GPUs")?;
         if ordinal < 0 || ordinal >= count {
-            return Err(Error::Device(format!("there is no GPU {ordinal}: the driver shows {count} (see nvidia-smi)")));
+            return Err(Error::Device(format!(
+                "there is no GPU {ordinal}: the driver shows {count} (see nvidia-smi)"
+            )));
         }
         let handle = result::device::get(ordinal).explain("opening the GPU")?;
         let name = result::device::get_name(handle).explain("reading the GPU's name")?;
-        let attribute = |a| unsafe { result::device::get_attribute(handle, a) }.explain("reading the GPU's attributes");
+        let attribute = |a| {
+            unsafe { result::device::get_attribute(handle, a) }
+                .explain("reading the GPU's attributes")
+        };
         use sys::CUdevice_attribute as A;
         let capability = (
             attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
@@ -103,29 +115,43 @@ impl Device {
         if capability < (8, 0) {
             let (major, minor) = capability;
             return Err(Error::Device(format!(
-                "{name} has compute capability {major}.{minor}; bf16 tensor cores need 8.0 (Ampere) or newer"
+                "{name} has compute capability {major}.{minor}; bf16 tensor cores need 8.0 \
+                 (Ampere) or newer"
             )));
         }
         if attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
-            return Err(Error::Device(format!("{name} has no memory pools under this driver; update the NVIDIA driver")));
+            return Err(Error::Device(format!(
+                "{name} has no memory pools under this driver; update the NVIDIA driver"
+            )));
         }
         // SAFETY: `handle` is a device of this driver; the context is released once, on drop.
         unsafe {
             let total = result::device::total_mem(handle).explain("reading the GPU's memory")?;
-            let context = result::primary_ctx::retain(handle).explain("opening a context on the GPU")?;
+            let context =
+                result::primary_ctx::retain(handle).explain("opening a context on the GPU")?;
             result::ctx::set_current(context).explain("using the GPU's context")?;
-            let (least, greatest) = result::stream::get_priority_range().explain("reading the GPU's attributes")?;
+            let (least, greatest) =
+                result::stream::get_priority_range().explain("reading the GPU's attributes")?;
             let create = |priority| {
-                result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority)
-                    .explain("creating a stream")
+                result::stream::create_with_priority(
+                    result::stream::StreamKind::NonBlocking,
+                    priority,
+                )
+                .explain("creating a stream")
             };
-            let (stream, sides) = (create(least.midpoint(greatest))?, [create(greatest)?, create(least)?]);
-            let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).explain("creating an event");
+            let (stream, sides) =
+                (create(least.midpoint(greatest))?, [create(greatest)?, create(least)?]);
+            let event = || {
+                result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+                    .explain("creating an event")
+            };
             let (fork, joins) = (event()?, [event()?, event()?]);
-            let pool = result::device::get_default_mem_pool(handle).explain("finding the memory pool")?;
+            let pool =
+                result::device::get_default_mem_pool(handle).explain("finding the memory pool")?;
             let mut keep = u64::MAX;
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-            result::mem_pool::set_attribute(pool, attribute, (&raw mut keep).cast()).explain("setting up the memory pool")?;
+            result::mem_pool::set_attribute(pool, attribute, (&raw mut keep).cast())
+                .explain("setting up the memory pool")?;
             Ok(Arc::new(Device {
                 ordinal,
                 name,
@@ -165,14 +191,16 @@ impl Device {
         self.sides.get(self.aside.load(Ordering::Relaxed)).copied().unwrap_or(self.stream)
     }
 
-    /// The point that work beside the stream starts from: what is queued there before is done by then. What is queued afterwards,
-    /// but before [`Device::beside`], is the first to be given room.
+    /// The point that work beside the stream starts from: what is queued there before is done by
+    /// then. What is queued afterwards, but before [`Device::beside`], is the first to be given
+    /// room.
     pub fn fork(&self) -> Result<()> {
         // SAFETY: streams and events live as long as self.
         unsafe { result::event::record(self.fork, self.stream) }.explain("marking a fork")
     }
 
-    /// Launches `work` beside the stream, from the last [`Device::fork`] on. What it uses must stay untouched until [`Device::join`].
+    /// Launches `work` beside the stream, from the last [`Device::fork`] on. What it uses must stay
+    /// untouched until [`Device::join`].
     pub fn beside(&self, side: Side, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let stream = self.sides[side as usize];
         // SAFETY: as above.
@@ -185,7 +213,8 @@ impl Device {
         self.aside.store(NOWHERE, Ordering::Relaxed);
         // Also after an error: a recording must not end with a stream left out.
         // SAFETY: as above.
-        let marked = unsafe { result::event::record(self.joins[side as usize], stream) }.explain("marking a join");
+        let marked = unsafe { result::event::record(self.joins[side as usize], stream) }
+            .explain("marking a join");
         launched.and(marked)
     }
 
@@ -196,7 +225,8 @@ impl Device {
         }
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: as above.
-        unsafe { result::stream::wait_event(self.stream, self.joins[side as usize], flags) }.explain("joining a stream")
+        unsafe { result::stream::wait_event(self.stream, self.joins[side as usize], flags) }
+            .explain("joining a stream")
     }
 
     pub fn is_recording(&self) -> bool {
@@ -217,7 +247,8 @@ impl Device {
         let pooled = unsafe {
             let read = |pool, attribute| {
                 let mut value = 0u64;
-                result::mem_pool::get_attribute(pool, attribute, (&raw mut value).cast()).map(|()| value)
+                result::mem_pool::get_attribute(pool, attribute, (&raw mut value).cast())
+                    .map(|()| value)
             };
             use sys::CUmemPool_attribute as A;
             result::device::get_default_mem_pool(self.handle)
@@ -237,8 +268,9 @@ impl Device {
             self.deferred.lock().push(pointer);
             return;
         }
-        // SAFETY: allocated by `Buffer::new` on this stream and given back once; kernels queued before still see it.
-        // The process may be shutting down or the GPU lost: nothing can be done about an error here.
+        // SAFETY: allocated by `Buffer::new` on this stream and given back once; kernels queued
+        // before still see it. The process may be shutting down or the GPU lost: nothing can be
+        // done about an error here.
         let _ = self.bind();
         let _ = unsafe { result::free_async(pointer, self.stream) };
     }
@@ -286,10 +318,11 @@ impl Buffer {
         // Room for sixteen-byte accesses to the last element.
         let size = bytes.next_multiple_of(256).max(256);
         // SAFETY: the stream lives as long as the device, which the buffer keeps alive.
-        let pointer = unsafe { result::malloc_async(device.stream, size) }.map_err(|e| match e.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(device, size as u64),
-            _ => Err::<(), _>(e).explain("allocating memory").unwrap_err(),
-        })?;
+        let pointer =
+            unsafe { result::malloc_async(device.stream, size) }.map_err(|e| match e.0 {
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(device, size as u64),
+                _ => Err::<(), _>(e).explain("allocating memory").unwrap_err(),
+            })?;
         let id = device.next.fetch_add(1, Ordering::Relaxed);
         Ok(Buffer { device: device.clone(), pointer, id, bytes: size })
     }
@@ -297,7 +330,8 @@ impl Buffer {
     pub fn zeros(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         let buffer = Self::new(device, bytes)?;
         // SAFETY: the buffer has at least this many bytes.
-        unsafe { result::memset_d8_async(buffer.pointer, 0, buffer.bytes, device.stream) }.explain("clearing memory")?;
+        unsafe { result::memset_d8_async(buffer.pointer, 0, buffer.bytes, device.stream) }
+            .explain("clearing memory")?;
         Ok(buffer)
     }
 
@@ -321,8 +355,10 @@ fn out_of_memory(device: &Device, wanted: u64) -> Error {
     let free = device.free();
     let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
     let advice = format!(
-        "{} has {:.1} GiB in all and {:.1} GiB free, this allocation alone wants {:.1} GiB; use smaller batches (at most {:.0} % of \
-         this one's rows), recompute activations, take a smaller cache or model, or end other processes on this GPU",
+        "{} has {:.1} GiB in all and {:.1} GiB free, this allocation alone wants {:.1} GiB; use \
+         smaller batches (at most {:.0} % of \
+         this one's rows), recompute activations, take a smaller cache or model, or end other \
+         processes on this GPU",
         device.name,
         gib(device.total as u64),
         gib(free),

@@ -1,5 +1,5 @@
-//! Recorded operations: a decode step is hundreds of small kernels, and launching a recording of them costs a fraction of
-//! launching them one by one.
+//! Recorded operations: a decode step is hundreds of small kernels, and launching a recording of
+//! them costs a fraction of launching them one by one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -14,7 +14,8 @@ use crate::device::Explain;
 const ATTEMPTS: u32 = 2;
 
 enum Entry {
-    /// Ran directly so far (so that everything it needs is allocated and chosen), with this many failed recordings.
+    /// Ran directly so far (so that everything it needs is allocated and chosen), with this many
+    /// failed recordings.
     Seen(u32),
     Recorded(Graph),
 }
@@ -26,7 +27,8 @@ struct Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: instantiated by `record` and destroyed once; the driver waits for a launch in flight by itself.
+        // SAFETY: instantiated by `record` and destroyed once; the driver waits for a launch in
+        // flight by itself.
         let _ = unsafe { result::graph::exec_destroy(self.executable) };
     }
 }
@@ -51,7 +53,8 @@ impl Graphs {
 }
 
 impl Cuda {
-    /// The first time `body` just runs; the second time it is recorded; from then on the recording is launched.
+    /// The first time `body` just runs; the second time it is recorded; from then on the recording
+    /// is launched.
     pub(crate) fn replay_body(&self, key: u64, body: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         // Held throughout, so that no other thread's operations end up in the recording.
         let turn = self.turn()?;
@@ -64,8 +67,10 @@ impl Cuda {
             None => (None, u32::MAX),
         };
         if let Some(executable) = executable {
-            // SAFETY: the entry is still in the map, since this thread holds the turn and drops none of its buffers.
-            unsafe { result::graph::launch(executable, self.device.stream) }.explain("launching a recording")?;
+            // SAFETY: the entry is still in the map, since this thread holds the turn and drops
+            // none of its buffers.
+            unsafe { result::graph::launch(executable, self.device.stream) }
+                .explain("launching a recording")?;
             self.forget_logits();
             return Ok(());
         }
@@ -82,9 +87,11 @@ impl Cuda {
                 self.device.graphs.lock().entries.insert(key, Entry::Recorded(graph));
                 self.forget_logits();
                 // SAFETY: just instantiated, and held by the map.
-                unsafe { result::graph::launch(executable, self.device.stream) }.explain("launching a recording")
+                unsafe { result::graph::launch(executable, self.device.stream) }
+                    .explain("launching a recording")
             }
-            // Something in it cannot be recorded, or had to be allocated first: nothing has run yet.
+            // Something in it cannot be recorded, or had to be allocated first: nothing has run
+            // yet.
             Err(_) => {
                 self.device.graphs.lock().entries.insert(key, Entry::Seen(attempts + 1));
                 body()
@@ -95,7 +102,8 @@ impl Cuda {
     fn record(&self, body: &mut dyn FnMut() -> Result<()>) -> Result<Graph> {
         let stream = self.device.stream;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the stream is this device's; the turn keeps other threads off it until the recording ends.
+        // SAFETY: the stream is this device's; the turn keeps other threads off it until the
+        // recording ends.
         unsafe { result::stream::begin_capture(stream, mode) }.explain("starting a recording")?;
         self.device.touched.lock().clear();
         self.device.recording.store(true, Ordering::Relaxed);
@@ -108,8 +116,10 @@ impl Cuda {
         self.device.release_deferred();
         ran?;
         let graph = graph?;
-        // SAFETY: the graph came from this recording; the executable form does not need it any more.
-        let executable = unsafe { result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)) };
+        // SAFETY: the graph came from this recording; the executable form does not need it any
+        // more.
+        let executable =
+            unsafe { result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)) };
         let _ = unsafe { result::graph::destroy(graph) };
         Ok(Graph { executable: executable.explain("preparing a recording")?, buffers })
     }

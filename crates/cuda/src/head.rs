@@ -1,5 +1,6 @@
-//! The head: logits exist for a chunk of rows at a time, in f32. When one chunk holds all rows, the backward pass finds the
-//! forward pass's logits still there, unless something they depend on has changed.
+//! The head: logits exist for a chunk of rows at a time, in f32. When one chunk holds all rows, the
+//! backward pass finds the forward pass's logits still there, unless something they depend on has
+//! changed.
 
 use catamount_model::Result;
 
@@ -47,7 +48,15 @@ impl Cuda {
         m.min(if most >= 128 { most / 128 * 128 } else { most.max(1) })
     }
 
-    fn pass(&self, m: usize, vocab: usize, d: usize, x: &CudaTensor, weight: &CudaTensor, rows: &CudaIndex) -> Result<Pass> {
+    fn pass(
+        &self,
+        m: usize,
+        vocab: usize,
+        d: usize,
+        x: &CudaTensor,
+        weight: &CudaTensor,
+        rows: &CudaIndex,
+    ) -> Result<Pass> {
         Ok(Pass {
             vocab,
             d,
@@ -59,12 +68,18 @@ impl Cuda {
         })
     }
 
-    /// Computes the logits of `len` rows from the `first`-th on; returns the rows' inputs and the logits.
+    /// Computes the logits of `len` rows from the `first`-th on; returns the rows' inputs and the
+    /// logits.
     fn logits(&self, turn: &Turn<'_>, p: &Pass, first: usize, len: usize) -> Result<(u64, u64)> {
         let format = self.format();
         let gathered = self.scratch(turn, "head rows", p.chunk * p.d * format.bytes())?;
         let logits = self.scratch(turn, "logits", p.chunk * p.vocab * 4)?;
-        self.launch(c"gather", len, 128, args![p.d, p.n, p.x, p.rows + 4 * first as u64, gathered])?;
+        self.launch(
+            c"gather",
+            len,
+            128,
+            args![p.d, p.n, p.x, p.rows + 4 * first as u64, gathered],
+        )?;
         let product = Product {
             rows: len,
             columns: p.vocab,
@@ -95,14 +110,25 @@ impl Cuda {
     ) -> Result<()> {
         let turn = self.turn()?;
         let pass = self.pass(m, vocab, d, x, weight, rows)?;
-        let (targets, log_p, lse) = (self.index(targets, m)?, self.write_exact(log_p, m)?, self.write_exact(lse, m)?);
+        let (targets, log_p, lse) =
+            (self.index(targets, m)?, self.write_exact(log_p, m)?, self.write_exact(lse, m)?);
         for first in (0..m).step_by(pass.chunk.max(1)) {
             let len = pass.chunk.min(m - first);
             let (_, logits) = self.logits(&turn, &pass, first, len)?;
             let at = 4 * first as u64;
-            self.launch(c"head_scores", len, THREADS, args![vocab, logits, targets + at, log_p + at, lse + at])?;
+            self.launch(
+                c"head_scores",
+                len,
+                THREADS,
+                args![vocab, logits, targets + at, log_p + at, lse + at],
+            )?;
         }
-        let now = Remembered { x: x.stamp(), weight: weight.stamp(), rows: rows.stamp(), sizes: [m, vocab, d] };
+        let now = Remembered {
+            x: x.stamp(),
+            weight: weight.stamp(),
+            rows: rows.stamp(),
+            sizes: [m, vocab, d],
+        };
         turn.state().logits = (pass.chunk == m).then_some(now);
         Ok(())
     }
@@ -130,11 +156,17 @@ impl Cuda {
         let dweight = dweight.map(|w| self.write_exact(w, vocab * d)).transpose()?;
         let dx_at = self.write(dx, n * d)?;
         self.clear_bytes(dx_at, n * d * format.bytes())?;
-        let now = Remembered { x: x.stamp(), weight: weight.stamp(), rows: rows.stamp(), sizes: [m, vocab, d] };
+        let now = Remembered {
+            x: x.stamp(),
+            weight: weight.stamp(),
+            rows: rows.stamp(),
+            sizes: [m, vocab, d],
+        };
         let remembered = turn.state().logits.take() == Some(now);
         for first in (0..m).step_by(pass.chunk.max(1)) {
             let len = pass.chunk.min(m - first);
-            let dgathered = self.scratch(&turn, "head gradients", pass.chunk * d * format.bytes())?;
+            let dgathered =
+                self.scratch(&turn, "head gradients", pass.chunk * d * format.bytes())?;
             let (gathered, logits) = if remembered {
                 let gathered = self.scratch(&turn, "head rows", pass.chunk * d * format.bytes())?;
                 (gathered, self.scratch(&turn, "logits", pass.chunk * vocab * 4)?)
@@ -142,8 +174,14 @@ impl Cuda {
                 self.logits(&turn, &pass, first, len)?
             };
             let at = 4 * first as u64;
-            self.launch(c"head_gradient", len, THREADS, args![vocab, logits, targets + at, lse + at, coefficients + at])?;
-            // The gradient took the place of each row's logits, and only the first part of it if it is narrower.
+            self.launch(
+                c"head_gradient",
+                len,
+                THREADS,
+                args![vocab, logits, targets + at, lse + at, coefficients + at],
+            )?;
+            // The gradient took the place of each row's logits, and only the first part of it if it
+            // is narrower.
             let gradient = Matrix::new((logits, format), vocab * 4 / format.bytes());
             let input = Product {
                 rows: len,

@@ -76,17 +76,36 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program!(
         "norm",
         false,
-        [(c"rms_norm", 0), (c"add_rms_norm", 0), (c"rms_norm_backward", 0), (c"column_partials", 0), (c"column_sums", 0),]
+        [
+            (c"rms_norm", 0),
+            (c"add_rms_norm", 0),
+            (c"rms_norm_backward", 0),
+            (c"column_partials", 0),
+            (c"column_sums", 0),
+        ]
     ),
     program!("head", false, [(c"head_scores", 0), (c"head_gradient", 0)]),
-    program!("optimizer", false, [(c"adamw", 0), (c"clear", 0), (c"sum_of_squares", 0), (c"sum_partials", 0)]),
+    program!(
+        "optimizer",
+        false,
+        [(c"adamw", 0), (c"clear", 0), (c"sum_of_squares", 0), (c"sum_partials", 0)]
+    ),
     program!("sample", false, [(c"sample", 0)]),
     program!(
         "plain_attention",
         false,
-        [(c"plain_attention", 0), (c"plain_query_gradient", 0), (c"plain_key_value_gradient", 0), (c"plain_cache_attention", 0),]
+        [
+            (c"plain_attention", 0),
+            (c"plain_query_gradient", 0),
+            (c"plain_key_value_gradient", 0),
+            (c"plain_cache_attention", 0),
+        ]
     ),
-    program!("attention", true, [(c"attention_64", attention_shared(64)), (c"attention_128", attention_shared(128))]),
+    program!(
+        "attention",
+        true,
+        [(c"attention_64", attention_shared(64)), (c"attention_128", attention_shared(128))]
+    ),
     program!(
         "attention_backward",
         true,
@@ -153,11 +172,14 @@ impl From<f32> for Arg {
 }
 impl From<[i32; 8]> for Arg {
     fn from(x: [i32; 8]) -> Self {
-        Arg(std::array::from_fn(|i| u64::from(x[2 * i] as u32) | u64::from(x[2 * i + 1] as u32) << 32))
+        Arg(std::array::from_fn(|i| {
+            u64::from(x[2 * i] as u32) | u64::from(x[2 * i + 1] as u32) << 32
+        }))
     }
 }
 
-/// Builds the list of arguments of a launch: addresses and element counts as `u64`, sizes as `usize`, numbers as `f32`.
+/// Builds the list of arguments of a launch: addresses and element counts as `u64`, sizes as
+/// `usize`, numbers as `f32`.
 macro_rules! args {
     ($($x:expr),* $(,)?) => { &[$($crate::kernels::Arg::from($x)),*] };
 }
@@ -177,16 +199,25 @@ impl Kernels {
         let mut functions = HashMap::new();
         for Compiled { name, image, .. } in compile_all(device.capability, bf16)? {
             let program = PROGRAMS.iter().find(|p| p.name == name).expect("compiled from the list");
-            // SAFETY: the image is a cubin or NUL-terminated PTX; modules stay loaded as long as the context.
+            // SAFETY: the image is a cubin or NUL-terminated PTX; modules stay loaded as long as
+            // the context.
             unsafe {
-                let module = result::module::load_data(image.as_ptr().cast::<c_void>()).explain(&format!("loading {name}.cu"))?;
+                let module = result::module::load_data(image.as_ptr().cast::<c_void>())
+                    .explain(&format!("loading {name}.cu"))?;
                 for (kernel, shared) in program.kernels {
                     let function = result::module::get_function(module, (*kernel).to_owned())
                         .explain(&format!("finding {} in {name}.cu", kernel.to_string_lossy()))?;
                     if *shared > 0 {
                         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                        result::function::set_function_attribute(function, attribute, *shared as i32)
-                            .explain(&format!("giving {} its shared memory", kernel.to_string_lossy()))?;
+                        result::function::set_function_attribute(
+                            function,
+                            attribute,
+                            *shared as i32,
+                        )
+                        .explain(&format!(
+                            "giving {} its shared memory",
+                            kernel.to_string_lossy()
+                        ))?;
                     }
                     functions.insert(*kernel, function);
                 }
@@ -210,15 +241,20 @@ impl Kernels {
         }
         if grid.0 > i32::MAX as usize || grid.1 > 65_535 || grid.2 > 65_535 {
             let name = kernel.to_string_lossy();
-            return Err(Error::Input(format!("a grid of {grid:?} blocks for {name} is too large; use smaller batches")));
+            return Err(Error::Input(format!(
+                "a grid of {grid:?} blocks for {name} is too large; use smaller batches"
+            )));
         }
-        let function =
-            *self.functions.get(kernel).ok_or_else(|| Error::Device(format!("no kernel {kernel:?} in this precision")))?;
+        let function = *self
+            .functions
+            .get(kernel)
+            .ok_or_else(|| Error::Device(format!("no kernel {kernel:?} in this precision")))?;
         let mut pointers: [*mut c_void; 24] = [std::ptr::null_mut(); 24];
         for (pointer, arg) in pointers.iter_mut().zip(args) {
             *pointer = (&raw const arg.0).cast_mut().cast();
         }
-        // SAFETY: the callers in this crate pass what the kernel declares, with buffers checked to be long enough.
+        // SAFETY: the callers in this crate pass what the kernel declares, with buffers checked to
+        // be long enough.
         unsafe {
             result::launch_kernel(
                 function,

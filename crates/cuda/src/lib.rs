@@ -1,7 +1,8 @@
 //! The tactic generator's operations on an NVIDIA GPU.
 //!
-//! [`Cuda`] implements [`catamount_model::Backend`]: kernels are compiled at run time by NVRTC and kept in a cache, matrix products
-//! are cuBLASLt's. The CUDA libraries are loaded when [`Cuda::new`] is called, so the same binary builds and runs without them:
+//! [`Cuda`] implements [`catamount_model::Backend`]: kernels are compiled at run time by NVRTC and
+//! kept in a cache, matrix products are cuBLASLt's. The CUDA libraries are loaded when
+//! [`Cuda::new`] is called, so the same binary builds and runs without them:
 //!
 //! ```
 //! use catamount_cuda::Cuda;

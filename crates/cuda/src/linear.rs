@@ -28,7 +28,17 @@ impl Cuda {
         y.version += 1;
         let out = Matrix::new(y.computed(), outputs);
         let (rows, columns, inner) = (n, outputs, inputs);
-        let product = Product { rows, columns, inner, x, y: weight.transposed(), out, alpha: 1.0, beta: 0.0, bias };
+        let product = Product {
+            rows,
+            columns,
+            inner,
+            x,
+            y: weight.transposed(),
+            out,
+            alpha: 1.0,
+            beta: 0.0,
+            bias,
+        };
         self.queue_product(&turn, product, operands)
     }
 
@@ -51,7 +61,8 @@ impl Cuda {
         let y = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);
         let out = Matrix::new((self.write(dx, n * inputs)?, self.format()), inputs);
         let (rows, columns, inner) = (n, inputs, outputs);
-        let product = Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None };
+        let product =
+            Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None };
         self.queue_product(&turn, product, operands)
     }
 
@@ -73,7 +84,10 @@ impl Cuda {
         self.write_exact(dweight, outputs * inputs)?;
         let out = Matrix::new((dweight.numbers.pointer(), dweight.format), inputs);
         let (rows, columns, inner) = (outputs, inputs, n);
-        self.product(&turn, &Product { rows, columns, inner, x: left, y, out, alpha: 1.0, beta: 1.0, bias: None })?;
+        self.product(
+            &turn,
+            &Product { rows, columns, inner, x: left, y, out, alpha: 1.0, beta: 1.0, bias: None },
+        )?;
         if let Some(dbias) = dbias {
             let sums = self.write_exact(dbias, outputs)?;
             self.add_column_sums(&turn, n, outputs, gradient, 0, 0, sums)?;

@@ -1,5 +1,6 @@
-//! Matrix products by cuBLASLt. Which algorithm suits a shape is found out once: the library names candidates, the first of which
-//! is its guess; those of products that wait for memory are timed, and the fastest is noted for later processes (`choice.rs`).
+//! Matrix products by cuBLASLt. Which algorithm suits a shape is found out once: the library names
+//! candidates, the first of which is its guess; those of products that wait for memory are timed,
+//! and the fastest is noted for later processes (`choice.rs`).
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -40,7 +41,8 @@ impl Matrix {
     }
 }
 
-/// `out = alpha * x y + beta * out (+ bias)`, where x is `[rows, inner]` and y `[inner, columns]` after transposition.
+/// `out = alpha * x y + beta * out (+ bias)`, where x is `[rows, inner]` and y `[inner, columns]`
+/// after transposition.
 #[derive(Clone, Copy)]
 pub(crate) struct Product {
     pub rows: usize,
@@ -64,7 +66,8 @@ pub(crate) struct Matmul {
 // SAFETY: the handle may be used from any thread, one at a time: the owner is behind a lock.
 unsafe impl Send for Matmul {}
 
-/// Scratch memory that algorithms may use; larger than the cache of any GPU, which timing relies on.
+/// Scratch memory that algorithms may use; larger than the cache of any GPU, which timing relies
+/// on.
 pub(crate) const WORKSPACE: usize = 128 << 20;
 
 /// Plans kept before starting over: packed batches have many different lengths.
@@ -72,8 +75,9 @@ const PLANS: usize = 8192;
 /// Candidates that are timed, and how often each.
 const CANDIDATES: usize = 40;
 const ROUNDS: usize = 3;
-/// Only products of few rows are timed, whose weights are large: they wait for memory, of which the library's guesses take little
-/// account. The speed of the others depends on how warm the GPU is, more than on the choice.
+/// Only products of few rows are timed, whose weights are large: they wait for memory, of which the
+/// library's guesses take little account. The speed of the others depends on how warm the GPU is,
+/// more than on the choice.
 const FEW: usize = 256;
 const LARGE: usize = 4 << 20;
 
@@ -82,19 +86,21 @@ impl Matmul {
         // SAFETY: only asks whether the library can be loaded.
         if !unsafe { sys::is_culib_present() } {
             return Err(Error::Device(
-                "cuBLASLt (libcublasLt.so) is not on the loader's path; install the CUDA toolkit 12 or 13, or \
+                "cuBLASLt (libcublasLt.so) is not on the loader's path; install the CUDA toolkit \
+                 12 or 13, or \
                  `pip install nvidia-cublas` and put its lib folder on LD_LIBRARY_PATH"
                     .into(),
             ));
         }
-        let handle = result::create_handle().map_err(|e| Error::Device(format!("starting cuBLASLt: {:?}", e.0)))?;
+        let handle = result::create_handle()
+            .map_err(|e| Error::Device(format!("starting cuBLASLt: {:?}", e.0)))?;
         // SAFETY: the library is loaded.
         let version = unsafe { sys::cublasLtGetVersion() };
         Ok(Matmul { handle, plans: HashMap::new(), choices: Choices::open(device, version) })
     }
 
-    /// Finds the algorithm for a product of this shape, unless it is known. What `out` holds is lost if the product overwrites
-    /// it anyway: candidates are timed on the real operands.
+    /// Finds the algorithm for a product of this shape, unless it is known. What `out` holds is
+    /// lost if the product overwrites it anyway: candidates are timed on the real operands.
     pub fn prepare(&mut self, device: &Device, workspace: u64, p: &Product) -> Result<()> {
         let shape = Shape::of(p);
         if p.rows == 0 || p.columns == 0 || self.plans.contains_key(&shape) {
@@ -109,9 +115,13 @@ impl Matmul {
         plan.algorithm = match noted {
             Some(algorithm) => algorithm,
             None => {
-                let timed = p.beta == 0.0 && p.rows <= FEW && p.columns * p.inner >= LARGE && self.choices.timed();
+                let timed = p.beta == 0.0
+                    && p.rows <= FEW
+                    && p.columns * p.inner >= LARGE
+                    && self.choices.timed();
                 let wanted = if timed && !device.is_recording() { CANDIDATES } else { 1 };
-                let candidates = plan.candidates(self.handle, p, wanted).map_err(|e| p.failed("planning", e))?;
+                let candidates =
+                    plan.candidates(self.handle, p, wanted).map_err(|e| p.failed("planning", e))?;
                 match self.fastest(device, workspace, p, &mut plan, &candidates)? {
                     Some(fastest) => self.choices.note(&key, fastest),
                     None => candidates[0],
@@ -133,8 +143,9 @@ impl Matmul {
         })
     }
 
-    /// The fastest of several algorithms, each timed a few times in turn with the operands out of the cache, as they are in a
-    /// pass over a large model. The library's guess stays unless another is clearly faster.
+    /// The fastest of several algorithms, each timed a few times in turn with the operands out of
+    /// the cache, as they are in a pass over a large model. The library's guess stays unless
+    /// another is clearly faster.
     fn fastest(
         &self,
         device: &Device,
@@ -150,8 +161,10 @@ impl Matmul {
         let mut best = vec![f32::INFINITY; candidates.len()];
         for round in 0..=ROUNDS {
             for (algorithm, best) in candidates.iter().zip(&mut best) {
-                // SAFETY: the workspace is that large, and between two products nothing in it is needed.
-                unsafe { driver::memset_d8_async(workspace, 0, WORKSPACE, device.stream) }.explain("clearing memory")?;
+                // SAFETY: the workspace is that large, and between two products nothing in it is
+                // needed.
+                unsafe { driver::memset_d8_async(workspace, 0, WORKSPACE, device.stream) }
+                    .explain("clearing memory")?;
                 plan.algorithm = *algorithm;
                 timer.start(device)?;
                 let launched = self.launch(device, workspace, p, plan);
@@ -166,11 +179,21 @@ impl Matmul {
         Ok(Some(candidates[if best[fastest] < 0.985 * best[0] { fastest } else { 0 }]))
     }
 
-    fn launch(&self, device: &Device, workspace: u64, p: &Product, plan: &Plan) -> std::result::Result<(), result::CublasError> {
-        // SAFETY: the operands were checked by the caller to lie inside their buffers; the plan matches their layout.
+    fn launch(
+        &self,
+        device: &Device,
+        workspace: u64,
+        p: &Product,
+        plan: &Plan,
+    ) -> std::result::Result<(), result::CublasError> {
+        // SAFETY: the operands were checked by the caller to lie inside their buffers; the plan
+        // matches their layout.
         unsafe {
             if let Some(bias) = p.bias {
-                plan.set(sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
+                plan.set(
+                    sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                    &bias,
+                )?;
             }
             let [y, x, out] = plan.layouts;
             let at = |m: &Matrix| m.pointer as *const c_void;
@@ -199,7 +222,10 @@ impl Matmul {
 impl Product {
     fn failed(&self, what: &str, e: result::CublasError) -> Error {
         let (rows, columns, inner) = (self.rows, self.columns, self.inner);
-        Error::Device(format!("cuBLASLt, {what} a product of [{rows}, {inner}] and [{inner}, {columns}]: {:?}", e.0))
+        Error::Device(format!(
+            "cuBLASLt, {what} a product of [{rows}, {inner}] and [{inner}, {columns}]: {:?}",
+            e.0
+        ))
     }
 }
 

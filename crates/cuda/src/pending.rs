@@ -1,6 +1,7 @@
-//! Operations that wait for the next one. Those on many small tensors are gathered into one launch: an adapter has hundreds of
-//! tensors, and launching costs more than updating one. And a linear map waits to see whether an adapter adds to its result: then
-//! the adapter's part is written first and the product adds to it, which saves reading and writing the result once more.
+//! Operations that wait for the next one. Those on many small tensors are gathered into one launch:
+//! an adapter has hundreds of tensors, and launching costs more than updating one. And a linear map
+//! waits to see whether an adapter adds to its result: then the adapter's part is written first and
+//! the product adds to it, which saves reading and writing the result once more.
 
 use std::sync::atomic::Ordering;
 
@@ -45,7 +46,12 @@ impl Cuda {
         Ok(())
     }
 
-    pub(crate) fn queue_update(&self, turn: &Turn<'_>, step: &AdamW, update: [u64; 6]) -> Result<()> {
+    pub(crate) fn queue_update(
+        &self,
+        turn: &Turn<'_>,
+        step: &AdamW,
+        update: [u64; 6],
+    ) -> Result<()> {
         let fits = matches!(&turn.state().pending, Some(Pending::Update(s, list)) if s == step && list.len() < MOST);
         if !fits {
             self.flush(turn)?;
@@ -58,7 +64,12 @@ impl Cuda {
         Ok(())
     }
 
-    pub(crate) fn queue_product(&self, turn: &Turn<'_>, product: Product, operands: [u64; 2]) -> Result<()> {
+    pub(crate) fn queue_product(
+        &self,
+        turn: &Turn<'_>,
+        product: Product,
+        operands: [u64; 2],
+    ) -> Result<()> {
         self.flush(turn)?;
         // Now, while its result may still be overwritten: an adapter may be about to write there.
         self.prepare(turn, &product)?;
@@ -67,15 +78,20 @@ impl Cuda {
         Ok(())
     }
 
-    /// Leaves an adapter's part or a rotation to the operation that comes next. Nothing else may wait.
+    /// Leaves an adapter's part or a rotation to the operation that comes next. Nothing else may
+    /// wait.
     pub(crate) fn leave(&self, turn: &Turn<'_>, pending: Pending) {
         turn.state().pending = Some(pending);
         self.device.pending.store(true, Ordering::Relaxed);
     }
 
-    /// The product with these operands, if it is what waits; whatever else waits is queued. The caller must queue the product
-    /// and then call [`Cuda::flush`].
-    pub(crate) fn take_product(&self, turn: &Turn<'_>, operands: [u64; 2]) -> Result<Option<Product>> {
+    /// The product with these operands, if it is what waits; whatever else waits is queued. The
+    /// caller must queue the product and then call [`Cuda::flush`].
+    pub(crate) fn take_product(
+        &self,
+        turn: &Turn<'_>,
+        operands: [u64; 2],
+    ) -> Result<Option<Product>> {
         let waiting = match &turn.state().pending {
             Some(Pending::Product(product, of)) if *of == operands => Some(*product),
             _ => None,
@@ -103,10 +119,25 @@ impl Cuda {
             Some(Pending::Update(step, list)) => {
                 let correction = |beta: f32| (1.0 - f64::from(beta).powf(step.step as f64)) as f32;
                 let AdamW { lr, beta1, beta2, eps, weight_decay, grad_scale, .. } = step;
-                let rates = [lr, beta1, beta2, eps, weight_decay, correction(beta1), correction(beta2), grad_scale];
+                let rates = [
+                    lr,
+                    beta1,
+                    beta2,
+                    eps,
+                    weight_decay,
+                    correction(beta1),
+                    correction(beta2),
+                    grad_scale,
+                ];
                 let table = self.upload_table(turn, list.as_flattened())?;
                 let rates: Arg = rates.map(|r| r.to_bits() as i32).into();
-                self.launch_box(c"adamw", (STRETCHES, list.len(), 1), 256, 0, &[table.into(), rates])
+                self.launch_box(
+                    c"adamw",
+                    (STRETCHES, list.len(), 1),
+                    256,
+                    0,
+                    &[table.into(), rates],
+                )
             }
         };
         // Buffers given back meanwhile were still needed until here.
@@ -120,7 +151,9 @@ impl Cuda {
     fn upload_table(&self, turn: &Turn<'_>, table: &[u64]) -> Result<u64> {
         let to = self.scratch(turn, "pending", 8 * table.len())?;
         // SAFETY: the staging slot holds the table.
-        let fill = |slot: *mut u8| unsafe { std::ptr::copy_nonoverlapping(table.as_ptr(), slot.cast(), table.len()) };
+        let fill = |slot: *mut u8| unsafe {
+            std::ptr::copy_nonoverlapping(table.as_ptr(), slot.cast(), table.len())
+        };
         turn.state().staging.upload(&self.device, to, 8 * table.len(), fill)?;
         Ok(to)
     }

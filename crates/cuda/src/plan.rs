@@ -19,12 +19,14 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub fn of(p: &Product) -> Self {
-        let operand = |m: &Matrix| (m.format, m.stride, m.transposed, m.pointer.trailing_zeros().min(8));
+        let operand =
+            |m: &Matrix| (m.format, m.stride, m.transposed, m.pointer.trailing_zeros().min(8));
         let operands = [operand(&p.x), operand(&p.y), operand(&p.out)];
         Shape { sizes: [p.rows, p.columns, p.inner], operands, bias: p.bias.is_some() }
     }
 
-    /// The name under which choices are noted. Sizes that differ little share one: packed batches have many lengths.
+    /// The name under which choices are noted. Sizes that differ little share one: packed batches
+    /// have many lengths.
     pub fn bucket(&self) -> String {
         let near = |size: usize| {
             size.next_multiple_of(match size {
@@ -35,7 +37,11 @@ impl Shape {
         };
         let [rows, columns, inner] = self.sizes.map(near);
         let operand = |(format, _, transposed, alignment): (Format, usize, bool, u32)| {
-            format!("{}{}{alignment}", if format == Format::F32 { 'f' } else { 'b' }, if transposed { 't' } else { 'n' })
+            format!(
+                "{}{}{alignment}",
+                if format == Format::F32 { 'f' } else { 'b' },
+                if transposed { 't' } else { 'n' }
+            )
         };
         let operands = self.operands.map(operand).join("-");
         format!("{rows}x{columns}x{inner}-{operands}{}", if self.bias { "-bias" } else { "" })
@@ -69,17 +75,30 @@ fn data(format: Format) -> sys::cudaDataType_t {
 }
 
 impl Plan {
-    /// cuBLASLt counts by columns: a row-major matrix is its transpose there, so it is asked for outᵀ = yᵀ xᵀ.
+    /// cuBLASLt counts by columns: a row-major matrix is its transpose there, so it is asked for
+    /// outᵀ = yᵀ xᵀ.
     pub fn new(p: &Product) -> Result<Self, CublasError> {
         use sys::cublasLtMatmulDescAttributes_t as D;
-        let description =
-            result::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)?;
+        let description = result::create_matmul_desc(
+            sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+            sys::cudaDataType_t::CUDA_R_32F,
+        )?;
         let layout = |m: &Matrix, rows: usize, columns: usize| {
             let (rows, columns) = if m.transposed { (columns, rows) } else { (rows, columns) };
-            result::create_matrix_layout(data(m.format), columns as u64, rows as u64, m.stride as i64)
+            result::create_matrix_layout(
+                data(m.format),
+                columns as u64,
+                rows as u64,
+                m.stride as i64,
+            )
         };
-        let layouts = [layout(&p.y, p.inner, p.columns)?, layout(&p.x, p.rows, p.inner)?, layout(&p.out, p.rows, p.columns)?];
-        let plan = Plan { description, layouts, algorithm: sys::cublasLtMatmulAlgo_t { data: [0; 8] } };
+        let layouts = [
+            layout(&p.y, p.inner, p.columns)?,
+            layout(&p.x, p.rows, p.inner)?,
+            layout(&p.out, p.rows, p.columns)?,
+        ];
+        let plan =
+            Plan { description, layouts, algorithm: sys::cublasLtMatmulAlgo_t { data: [0; 8] } };
         // SAFETY: every attribute gets a value of its own type, and descriptors are alive.
         unsafe {
             plan.set(D::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(p.y.transposed))?;
@@ -97,21 +116,45 @@ impl Plan {
     ///
     /// # Safety
     /// The value must be of the type the attribute has.
-    pub unsafe fn set<V>(&self, attribute: sys::cublasLtMatmulDescAttributes_t, value: &V) -> Result<(), CublasError> {
+    pub unsafe fn set<V>(
+        &self,
+        attribute: sys::cublasLtMatmulDescAttributes_t,
+        value: &V,
+    ) -> Result<(), CublasError> {
         // SAFETY: the library copies the value.
         unsafe {
-            result::set_matmul_desc_attribute(self.description, attribute, std::ptr::from_ref(value).cast(), size_of::<V>())
+            result::set_matmul_desc_attribute(
+                self.description,
+                attribute,
+                std::ptr::from_ref(value).cast(),
+                size_of::<V>(),
+            )
         }
     }
 
-    /// Whether an algorithm chosen for a similar product, or by an earlier process, can compute this one.
-    pub fn accepts(&self, handle: sys::cublasLtHandle_t, algorithm: &sys::cublasLtMatmulAlgo_t) -> bool {
+    /// Whether an algorithm chosen for a similar product, or by an earlier process, can compute
+    /// this one.
+    pub fn accepts(
+        &self,
+        handle: sys::cublasLtHandle_t,
+        algorithm: &sys::cublasLtMatmulAlgo_t,
+    ) -> bool {
         let [y, x, out] = self.layouts;
         let mut found = std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed();
         // SAFETY: all descriptors are alive, and the library fills the result if it succeeds.
         unsafe {
-            let status = sys::cublasLtMatmulAlgoCheck(handle, self.description, y, x, out, out, algorithm, found.as_mut_ptr());
-            status == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS && found.assume_init().workspaceSize <= WORKSPACE
+            let status = sys::cublasLtMatmulAlgoCheck(
+                handle,
+                self.description,
+                y,
+                x,
+                out,
+                out,
+                algorithm,
+                found.as_mut_ptr(),
+            );
+            status == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS
+                && found.assume_init().workspaceSize <= WORKSPACE
         }
     }
 
@@ -131,15 +174,21 @@ impl Plan {
         let alignment = |m: &Matrix| 1u32 << m.pointer.trailing_zeros().min(8);
         let number = |attribute, value: u32| prefer(attribute, (&raw const value).cast(), 4);
         // Slices of an inner product are added in f32 and in a fixed order, or not made.
-        let reductions = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
+        let reductions =
+            sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
         let most = WORKSPACE;
-        let asked = prefer(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (&raw const most).cast(), size_of::<usize>())
-            .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions))
-            .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(&p.y)))
-            .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(&p.x)))
-            .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(&p.out)))
-            .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(&p.out)));
-        let mut found = vec![std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed(); count];
+        let asked = prefer(
+            P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+            (&raw const most).cast(),
+            size_of::<usize>(),
+        )
+        .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions))
+        .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(&p.y)))
+        .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(&p.x)))
+        .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(&p.out)))
+        .and_then(|()| number(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(&p.out)));
+        let mut found =
+            vec![std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed(); count];
         let mut returned = 0;
         let [y, x, out] = self.layouts;
         // SAFETY: there is room for `count` results, of which the library fills `returned`.
@@ -163,7 +212,14 @@ impl Plan {
         asked?;
         // SAFETY: filled by the library.
         let found = found.iter().take(returned as usize).map(|f| unsafe { f.assume_init() });
-        let usable: Vec<_> = found.filter(|f| f.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS).map(|f| f.algo).collect();
-        if usable.is_empty() { Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED)) } else { Ok(usable) }
+        let usable: Vec<_> = found
+            .filter(|f| f.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS)
+            .map(|f| f.algo)
+            .collect();
+        if usable.is_empty() {
+            Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED))
+        } else {
+            Ok(usable)
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Where the time goes: while a profile is taken, every kernel and product is timed on the device and waited for.
+//! Where the time goes: while a profile is taken, every kernel and product is timed on the device
+//! and waited for.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,9 @@ unsafe impl Send for Timer {}
 
 impl Timer {
     pub fn new() -> Result<Self> {
-        let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).explain("creating an event");
+        let event = || {
+            result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).explain("creating an event")
+        };
         Ok(Timer { from: event()?, to: event()? })
     }
 
@@ -77,7 +80,8 @@ impl Profile {
 }
 
 impl Cuda {
-    /// Runs `body` with every kernel timed, and returns the times by kernel. Recordings are not used meanwhile.
+    /// Runs `body` with every kernel timed, and returns the times by kernel. Recordings are not
+    /// used meanwhile.
     pub fn profile(&self, body: impl FnOnce() -> Result<()>) -> Result<BTreeMap<String, Timing>> {
         let turn = self.turn()?;
         turn.state().profile = Some(Profile::new()?);

@@ -1,4 +1,5 @@
-//! The rotary embedding. It waits for the next operation: what the cache keeps of decoded rows is written in the same pass.
+//! The rotary embedding. It waits for the next operation: what the cache keeps of decoded rows is
+//! written in the same pass.
 
 use catamount_model::{Error, Heads, Result};
 
@@ -46,7 +47,20 @@ impl Cuda {
         let (qkv, positions) = (self.write(qkv, n * heads.qkv())?, self.index(positions, n)?);
         let (table, sign) = (self.read_exact(table, 0)?, if inverse { -1.0f32 } else { 1.0 });
         if later {
-            self.leave(&turn, Pending::Rotation(Rotation { qkv_id, qkv, part, n, heads, known, positions, table, sign }));
+            self.leave(
+                &turn,
+                Pending::Rotation(Rotation {
+                    qkv_id,
+                    qkv,
+                    part,
+                    n,
+                    heads,
+                    known,
+                    positions,
+                    table,
+                    sign,
+                }),
+            );
             return Ok(());
         }
         self.flush(&turn)?;
@@ -68,7 +82,9 @@ impl Cuda {
         let (qkv, slots) = (self.read(qkv, n * heads.qkv())?, self.index(slots, n)?);
         let cache = self.write(cache, 0)?;
         let rotation = match &turn.state().pending {
-            Some(Pending::Rotation(r)) if r.qkv_id == qkv_id && r.n == n && r.heads == heads => Some(*r),
+            Some(Pending::Rotation(r)) if r.qkv_id == qkv_id && r.n == n && r.heads == heads => {
+                Some(*r)
+            }
             _ => None,
         };
         if let Some(rotation) = rotation {
@@ -81,13 +97,29 @@ impl Cuda {
         self.launch(c"cache_write", n, row_threads(2 * heads.kv()), list)
     }
 
-    /// Rotates, and keeps keys and values: `cache` is its capacity, the rows' slots and its address.
+    /// Rotates, and keeps keys and values: `cache` is its capacity, the rows' slots and its
+    /// address.
     pub(crate) fn rotate(&self, r: &Rotation, cache: Option<(usize, u64, u64)>) -> Result<()> {
-        let (rotated, half, width) = (r.heads.heads + r.heads.kv_heads, r.heads.dim / 2, r.heads.qkv());
+        let (rotated, half, width) =
+            (r.heads.heads + r.heads.kv_heads, r.heads.dim / 2, r.heads.qkv());
         let (capacity, slots, to) = cache.unwrap_or((0, 0, 0));
-        let list =
-            args![rotated, half, width, r.known, r.qkv, r.part, r.positions, r.table, r.sign, r.heads.q(), capacity, slots, to];
-        let threads = (rotated * half + r.heads.kv()).div_ceil(8).next_multiple_of(32).clamp(64, 512);
+        let list = args![
+            rotated,
+            half,
+            width,
+            r.known,
+            r.qkv,
+            r.part,
+            r.positions,
+            r.table,
+            r.sign,
+            r.heads.q(),
+            capacity,
+            slots,
+            to
+        ];
+        let threads =
+            (rotated * half + r.heads.kv()).div_ceil(8).next_multiple_of(32).clamp(64, 512);
         self.launch(c"rotate_rows", r.n, threads, list)
     }
 }

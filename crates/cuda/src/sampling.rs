@@ -32,12 +32,19 @@ impl Cuda {
         let logits = self.read_exact(logits, n * vocab)?;
         // [uniforms, tokens, log_p], four bytes each
         let drawn = self.scratch(&turn, "drawn", 12 * n)?;
-        let (uniforms_at, tokens_at, log_p_at) = (drawn, drawn + 4 * n as u64, drawn + 8 * n as u64);
+        let (uniforms_at, tokens_at, log_p_at) =
+            (drawn, drawn + 4 * n as u64, drawn + 8 * n as u64);
         // SAFETY: the staging slot holds the bytes asked for, and f32 and u32 may have any bits.
-        let fill = |to: *mut u8| unsafe { std::ptr::copy_nonoverlapping(uniforms.as_ptr(), to.cast(), n) };
+        let fill =
+            |to: *mut u8| unsafe { std::ptr::copy_nonoverlapping(uniforms.as_ptr(), to.cast(), n) };
         turn.state().staging.upload(&self.device, uniforms_at, 4 * n, fill)?;
         let Sampling { temperature, top_p } = sampling;
-        self.launch(c"sample", n, 1024, args![vocab, logits, temperature, top_p, uniforms_at, tokens_at, log_p_at])?;
+        self.launch(
+            c"sample",
+            n,
+            1024,
+            args![vocab, logits, temperature, top_p, uniforms_at, tokens_at, log_p_at],
+        )?;
         // SAFETY: as above; both slices have at least n elements.
         let take = |from: *const u8| unsafe {
             std::ptr::copy_nonoverlapping(from.cast(), tokens.as_mut_ptr(), n);

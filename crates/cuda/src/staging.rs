@@ -22,8 +22,11 @@ impl Ring {
         let mut ring = Ring { bytes, slots: Vec::with_capacity(slots), next: 0 };
         for _ in 0..slots {
             // SAFETY: freed once, on drop.
-            let memory = unsafe { result::malloc_host(bytes, 0) }.explain("allocating page-locked memory")?.cast();
-            let free = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).explain("creating an event")?;
+            let memory = unsafe { result::malloc_host(bytes, 0) }
+                .explain("allocating page-locked memory")?
+                .cast();
+            let free = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+                .explain("creating an event")?;
             ring.slots.push(Slot { memory, free });
         }
         Ok(ring)
@@ -64,7 +67,13 @@ impl Staging {
     pub const MOST: usize = LARGE;
 
     /// Copies `bytes` that `fill` writes to device memory at `to`.
-    pub fn upload(&mut self, device: &Device, to: u64, bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<()> {
+    pub fn upload(
+        &mut self,
+        device: &Device,
+        to: u64,
+        bytes: usize,
+        fill: impl FnOnce(*mut u8),
+    ) -> Result<()> {
         let ring = if bytes <= SMALL { &mut self.small } else { &mut self.large };
         assert!(bytes <= ring.bytes, "one staging slot holds {} bytes", ring.bytes);
         let slot = &ring.slots[ring.next];
@@ -80,7 +89,13 @@ impl Staging {
     }
 
     /// Copies `bytes` of device memory at `from`, waits, and shows them to `take`.
-    pub fn download(&mut self, device: &Device, from: u64, bytes: usize, take: impl FnOnce(*const u8)) -> Result<()> {
+    pub fn download(
+        &mut self,
+        device: &Device,
+        from: u64,
+        bytes: usize,
+        take: impl FnOnce(*const u8),
+    ) -> Result<()> {
         let ring = if bytes <= SMALL { &mut self.small } else { &mut self.large };
         assert!(bytes <= ring.bytes, "one staging slot holds {} bytes", ring.bytes);
         let slot = &ring.slots[ring.next];

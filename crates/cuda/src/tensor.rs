@@ -22,8 +22,8 @@ impl Format {
     }
 }
 
-/// A flat buffer of numbers on the GPU. A trained parameter has its f32 master copy and, in bf16 mode, the bf16 copy that the
-/// operations read.
+/// A flat buffer of numbers on the GPU. A trained parameter has its f32 master copy and, in bf16
+/// mode, the bf16 copy that the operations read.
 pub struct CudaTensor {
     pub(crate) len: usize,
     pub(crate) format: Format,
@@ -34,7 +34,12 @@ pub struct CudaTensor {
 }
 
 impl CudaTensor {
-    pub(crate) fn zeros(device: &Arc<Device>, len: usize, format: Format, working: bool) -> Result<Self> {
+    pub(crate) fn zeros(
+        device: &Arc<Device>,
+        len: usize,
+        format: Format,
+        working: bool,
+    ) -> Result<Self> {
         let numbers = Buffer::zeros(device, len * format.bytes())?;
         let working = working.then(|| Buffer::zeros(device, len * 2)).transpose()?;
         Ok(CudaTensor { len, format, numbers, working, version: 0 })

@@ -1,4 +1,5 @@
-//! Numbers between the host and the device, through page-locked memory; and the one number that norms are.
+//! Numbers between the host and the device, through page-locked memory; and the one number that
+//! norms are.
 
 use catamount_model::Result;
 use half::bf16;
@@ -14,7 +15,12 @@ use crate::tensor::{CudaIndex, CudaTensor, Format};
 const GRAIN: usize = 1 << 16;
 
 impl Cuda {
-    pub(crate) fn upload_numbers(&self, from: &[f32], to: &mut CudaTensor, offset: usize) -> Result<()> {
+    pub(crate) fn upload_numbers(
+        &self,
+        from: &[f32],
+        to: &mut CudaTensor,
+        offset: usize,
+    ) -> Result<()> {
         let turn = self.turn()?;
         self.device.refuse_while_recording("copying from the host")?;
         long_enough(to.len, offset + from.len())?;
@@ -23,10 +29,13 @@ impl Cuda {
         let most = Staging::MOST / bytes;
         for (i, chunk) in from.chunks(most).enumerate() {
             let at = to.numbers.pointer() + ((offset + i * most) * bytes) as u64;
-            // SAFETY: the staging slot holds `chunk.len()` numbers of this format, and is aligned to a page.
+            // SAFETY: the staging slot holds `chunk.len()` numbers of this format, and is aligned
+            // to a page.
             let fill = |slot: *mut u8| unsafe {
                 match format {
-                    Format::F32 => std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()),
+                    Format::F32 => {
+                        std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len())
+                    }
                     Format::Bf16 => {
                         let slot = std::slice::from_raw_parts_mut(slot.cast::<bf16>(), chunk.len());
                         slot.par_chunks_mut(GRAIN)
@@ -40,7 +49,12 @@ impl Cuda {
         self.refresh(to, offset, from.len())
     }
 
-    pub(crate) fn download_numbers(&self, from: &CudaTensor, offset: usize, to: &mut [f32]) -> Result<()> {
+    pub(crate) fn download_numbers(
+        &self,
+        from: &CudaTensor,
+        offset: usize,
+        to: &mut [f32],
+    ) -> Result<()> {
         let turn = self.turn()?;
         self.device.refuse_while_recording("copying to the host")?;
         long_enough(from.len, offset + to.len())?;
@@ -49,11 +63,15 @@ impl Cuda {
         for (i, chunk) in to.chunks_mut(most).enumerate() {
             let at = from.numbers.pointer() + ((offset + i * most) * bytes) as u64;
             let (len, format) = (chunk.len(), from.format);
-            // SAFETY: the staging slot holds `len` numbers of this format, and is aligned to a page.
+            // SAFETY: the staging slot holds `len` numbers of this format, and is aligned to a
+            // page.
             let take = |slot: *const u8| unsafe {
                 match format {
-                    Format::F32 => std::ptr::copy_nonoverlapping(slot.cast(), chunk.as_mut_ptr(), len),
-                    Format::Bf16 => std::slice::from_raw_parts(slot.cast::<bf16>(), len).convert_to_f32_slice(chunk),
+                    Format::F32 => {
+                        std::ptr::copy_nonoverlapping(slot.cast(), chunk.as_mut_ptr(), len)
+                    }
+                    Format::Bf16 => std::slice::from_raw_parts(slot.cast::<bf16>(), len)
+                        .convert_to_f32_slice(chunk),
                 }
             };
             turn.state().staging.download(&self.device, at, len * bytes, take)?;
@@ -70,7 +88,9 @@ impl Cuda {
         for (i, chunk) in from.chunks(most).enumerate() {
             let at = to.numbers.pointer() + (4 * i * most) as u64;
             // SAFETY: the staging slot holds the chunk.
-            let fill = |slot: *mut u8| unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()) };
+            let fill = |slot: *mut u8| unsafe {
+                std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len())
+            };
             turn.state().staging.upload(&self.device, at, 4 * chunk.len(), fill)?;
         }
         Ok(())
@@ -84,30 +104,43 @@ impl Cuda {
             return Ok(0.0);
         }
         const BLOCKS: usize = 32;
-        let table: Vec<u64> =
-            tensors.iter().flat_map(|t| [t.numbers.pointer(), t.len as u64, u64::from(t.format == Format::Bf16)]).collect();
+        let table: Vec<u64> = tensors
+            .iter()
+            .flat_map(|t| [t.numbers.pointer(), t.len as u64, u64::from(t.format == Format::Bf16)])
+            .collect();
         let partials = self.scratch(&turn, "norm partials", 8 * (BLOCKS * tensors.len() + 1))?;
         let slices = self.scratch(&turn, "norm slices", 8 * table.len())?;
         for (i, chunk) in table.chunks(Staging::MOST / 8).enumerate() {
             // SAFETY: the staging slot holds the chunk.
-            let fill = |slot: *mut u8| unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len()) };
+            let fill = |slot: *mut u8| unsafe {
+                std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len())
+            };
             let at = slices + (i * Staging::MOST) as u64;
             turn.state().staging.upload(&self.device, at, 8 * chunk.len(), fill)?;
         }
-        self.launch_box(c"sum_of_squares", (BLOCKS, tensors.len(), 1), 256, 0, args![slices, partials])?;
+        self.launch_box(
+            c"sum_of_squares",
+            (BLOCKS, tensors.len(), 1),
+            256,
+            0,
+            args![slices, partials],
+        )?;
         let count = BLOCKS * tensors.len();
         let total = partials + 8 * count as u64;
         self.launch(c"sum_partials", 1, 256, args![count as u64, partials, total])?;
         let mut sum = 0.0f64;
         // SAFETY: the slot holds one f64, aligned to a page.
-        turn.state().staging.download(&self.device, total, 8, |slot| sum = unsafe { *slot.cast() })?;
+        turn.state()
+            .staging
+            .download(&self.device, total, 8, |slot| sum = unsafe { *slot.cast() })?;
         Ok(sum)
     }
 
     /// Makes the working copy of `x[offset..offset + len]` follow the master copy.
     pub(crate) fn refresh(&self, x: &CudaTensor, offset: usize, len: usize) -> Result<()> {
         let Some(working) = &x.working else { return Ok(()) };
-        let (from, to) = (x.numbers.pointer() + 4 * offset as u64, working.pointer() + 2 * offset as u64);
+        let (from, to) =
+            (x.numbers.pointer() + 4 * offset as u64, working.pointer() + 2 * offset as u64);
         self.launch(c"to_bf16", len.div_ceil(256), 256, args![len as u64, from, to])
     }
 }

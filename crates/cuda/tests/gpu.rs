@@ -1,4 +1,5 @@
-//! Every operation on the GPU against the processor. Without a GPU the tests say so and check what can be checked.
+//! Every operation on the GPU against the processor. Without a GPU the tests say so and check what
+//! can be checked.
 
 mod cases;
 
@@ -24,7 +25,12 @@ fn open(precision: Precision) -> Option<Cuda> {
 
 fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
     for c in cases::compare(reference, got) {
-        assert!(c.error <= most, "{}: relative error {:.2e}, at most {most:.0e} is expected", c.name, c.error);
+        assert!(
+            c.error <= most,
+            "{}: relative error {:.2e}, at most {most:.0e} is expected",
+            c.name,
+            c.error
+        );
     }
 }
 
@@ -46,7 +52,11 @@ fn training_agrees_with_the_processor() {
         let kept = cases::adapter_training(cuda.clone(), Keep::All);
         within(&reference, &kept, most);
         assert_eq!(kept, cases::adapter_training(cuda.clone(), Keep::All), "two runs, bit for bit");
-        assert_eq!(kept, cases::adapter_training(cuda, Keep::Inputs), "recomputation changes nothing");
+        assert_eq!(
+            kept,
+            cases::adapter_training(cuda, Keep::Inputs),
+            "recomputation changes nothing"
+        );
     }
 }
 
@@ -56,9 +66,20 @@ fn the_same_uniforms_draw_the_same_tokens() {
     for (cpu, gpu) in cases::sampling(&Cpu).iter().zip(&cases::sampling(&cuda)) {
         let same = cpu.tokens.iter().zip(&gpu.tokens).filter(|(a, b)| a == b).count();
         // A uniform may fall within rounding of the boundary between two tokens.
-        assert!(same * 50 >= cpu.tokens.len() * 49, "{}: {same} of {} tokens agree", cpu.name, cpu.tokens.len());
+        assert!(
+            same * 50 >= cpu.tokens.len() * 49,
+            "{}: {same} of {} tokens agree",
+            cpu.name,
+            cpu.tokens.len()
+        );
         for i in (0..cpu.tokens.len()).filter(|&i| cpu.tokens[i] == gpu.tokens[i]) {
-            assert!((cpu.log_p[i] - gpu.log_p[i]).abs() < 1e-4, "{}: {} and {}", cpu.name, cpu.log_p[i], gpu.log_p[i]);
+            assert!(
+                (cpu.log_p[i] - gpu.log_p[i]).abs() < 1e-4,
+                "{}: {} and {}",
+                cpu.name,
+                cpu.log_p[i],
+                gpu.log_p[i]
+            );
         }
     }
 }
@@ -73,11 +94,16 @@ fn recordings_give_what_running_directly_gives() {
 fn faults_are_said_clearly() {
     match Cuda::new(99) {
         Ok(_) => panic!("there is no hundredth GPU"),
-        Err(e) => assert!(e.to_string().contains("NVIDIA driver") || e.to_string().contains("no GPU 99"), "{e}"),
+        Err(e) => assert!(
+            e.to_string().contains("NVIDIA driver") || e.to_string().contains("no GPU 99"),
+            "{e}"
+        ),
     }
     let Some(cuda) = open(Precision::Bf16) else { return };
     match cuda.zeros(1 << 42, Kind::Activation) {
-        Err(Error::Memory { wanted, free, .. }) => assert!(wanted == 1 << 43 && free > 0 && free < wanted),
+        Err(Error::Memory { wanted, free, .. }) => {
+            assert!(wanted == 1 << 43 && free > 0 && free < wanted)
+        }
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("8 TiB do not fit"),
     }
@@ -87,7 +113,8 @@ fn faults_are_said_clearly() {
     let mut short = cuda.zeros(4, Kind::Activation).unwrap();
     assert!(matches!(cuda.swiglu(2, 4, &x, &mut short), Err(Error::Input(_))));
     let (weight, index) = (cuda.zeros(80, Kind::Frozen).unwrap(), cuda.indices(1).unwrap());
-    let (mut log_p, mut lse) = (cuda.zeros(1, Kind::Exact).unwrap(), cuda.zeros(1, Kind::Exact).unwrap());
+    let (mut log_p, mut lse) =
+        (cuda.zeros(1, Kind::Exact).unwrap(), cuda.zeros(1, Kind::Exact).unwrap());
     cuda.head(1, 10, 8, &x, &weight, &index, &index, &mut log_p, &mut lse).unwrap();
     let mut host = [0.0];
     cuda.download(&log_p, 0, &mut host).unwrap();

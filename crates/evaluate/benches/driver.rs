@@ -1,4 +1,5 @@
-//! What the engine itself costs per expansion: a prover and a policy that take no time, every strategy.
+//! What the engine itself costs per expansion: a prover and a policy that take no time, every
+//! strategy.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -18,9 +19,11 @@ fn main() {
         let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
         let mut policy = Uniform { batch: usize::MAX, queue: Default::default() };
         // Too far to count down within the depth limit: every search spends its whole budget.
-        let theorem = |i| Theorem { name: format!("t{i}"), statement: "1000".into(), ..Theorem::default() };
-        let jobs: Vec<Job> =
-            (0..2000).map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: false }).collect();
+        let theorem =
+            |i| Theorem { name: format!("t{i}"), statement: "1000".into(), ..Theorem::default() };
+        let jobs: Vec<Job> = (0..2000)
+            .map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: false })
+            .collect();
         let plan = Plan {
             strategy: strategy.into(),
             settings: SearchSettings::default(),
@@ -32,8 +35,11 @@ fn main() {
         };
         let mut expansions = 0;
         let started = Instant::now();
-        let mut done = |finished: catamount_evaluate::driver::Finished| expansions += finished.record.expansions;
-        search_all(&environment, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut done).expect("a known strategy");
+        let mut done = |finished: catamount_evaluate::driver::Finished| {
+            expansions += finished.record.expansions
+        };
+        search_all(&environment, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut done)
+            .expect("a known strategy");
         let seconds = started.elapsed().as_secs_f64();
         println!("{strategy:<6} {expansions:>14} {:>16.2}", seconds * 1e6 / expansions as f64);
     }

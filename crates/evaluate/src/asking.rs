@@ -1,4 +1,5 @@
-//! The policy on a thread of its own: it goes on sampling while searches are stepped and logged elsewhere.
+//! The policy on a thread of its own: it goes on sampling while searches are stepped and logged
+//! elsewhere.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,8 +9,13 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
 use crate::driver::{Answered, Event};
 
-/// Answers questions until nobody can ask any more. An empty answer says that the policy has given up on what it was asked.
-pub(crate) fn answer_questions(policy: &mut dyn Policy, questions: &Receiver<Vec<Request>>, events: &Sender<Event>) {
+/// Answers questions until nobody can ask any more. An empty answer says that the policy has given
+/// up on what it was asked.
+pub(crate) fn answer_questions(
+    policy: &mut dyn Policy,
+    questions: &Receiver<Vec<Request>>,
+    events: &Sender<Event>,
+) {
     let mut open = HashSet::new();
     loop {
         if open.is_empty() {
@@ -25,14 +31,15 @@ pub(crate) fn answer_questions(policy: &mut dyn Policy, questions: &Receiver<Vec
                 Err(TryRecvError::Disconnected) => return,
             }
         }
-        let answers: Vec<(RequestId, Answered)> = match catch_unwind(AssertUnwindSafe(|| policy.poll())) {
-            Ok(answers) => answers,
-            Err(panic) => {
-                // The driver must not wait for answers that will never come.
-                let _ = events.send(Event::Answers(Vec::new()));
-                resume_unwind(panic);
-            }
-        };
+        let answers: Vec<(RequestId, Answered)> =
+            match catch_unwind(AssertUnwindSafe(|| policy.poll())) {
+                Ok(answers) => answers,
+                Err(panic) => {
+                    // The driver must not wait for answers that will never come.
+                    let _ = events.send(Event::Answers(Vec::new()));
+                    resume_unwind(panic);
+                }
+            };
         answers.iter().for_each(|(id, _)| _ = open.remove(id));
         if answers.is_empty() {
             open.clear();

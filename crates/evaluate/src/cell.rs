@@ -1,4 +1,5 @@
-//! A cell on disk: started once, interrupted anywhere, resumed without repeating or losing a theorem.
+//! A cell on disk: started once, interrupted anywhere, resumed without repeating or losing a
+//! theorem.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -22,7 +23,10 @@ pub enum CellError {
         source: io::Error,
     },
     /// A line that is no record, other than a half-written last one.
-    #[error("{path}:{line}: not a log record ({reason}); the log is damaged: move it away and run the cell again")]
+    #[error(
+        "{path}:{line}: not a log record ({reason}); the log is damaged: move it away and run the \
+         cell again"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -32,7 +36,10 @@ pub enum CellError {
         reason: String,
     },
     /// The log belongs to another run.
-    #[error("{path} is the log of another run: {differences}; choose another --out, or move the old log away")]
+    #[error(
+        "{path} is the log of another run: {differences}; choose another --out, or move the old \
+         log away"
+    )]
     Another {
         /// The file.
         path: PathBuf,
@@ -84,9 +91,16 @@ impl Cell {
             write_whole(&manifest_path, text.as_bytes())?;
         }
         let log = append(path)?;
-        let records = read_log(path)?.into_iter().map(|record| (record.theorem.clone(), record)).collect();
+        let records =
+            read_log(path)?.into_iter().map(|record| (record.theorem.clone(), record)).collect();
         let trees = if trees { Some(append(&sibling(path, "trees.jsonl"))?) } else { None };
-        Ok(Cell { path: path.to_path_buf(), log, times: append(&sibling(path, "times.jsonl"))?, trees, records })
+        Ok(Cell {
+            path: path.to_path_buf(),
+            log,
+            times: append(&sibling(path, "times.jsonl"))?,
+            trees,
+            records,
+        })
     }
 
     /// Theorems that need no further search: everything but errors.
@@ -100,18 +114,21 @@ impl Cell {
         &self.records
     }
 
-    /// Appends a finished theorem. The tree goes first: a theorem is done once its record is in the log.
+    /// Appends a finished theorem. The tree goes first: a theorem is done once its record is in the
+    /// log.
     pub fn append(&mut self, finished: Finished) -> Result<(), CellError> {
         if let (Some(file), Some(tree)) = (&mut self.trees, &finished.tree) {
             write_line(file, tree).map_err(io_error(&sibling(&self.path, "trees.jsonl")))?;
         }
-        write_line(&mut self.times, &finished.time).map_err(io_error(&sibling(&self.path, "times.jsonl")))?;
+        write_line(&mut self.times, &finished.time)
+            .map_err(io_error(&sibling(&self.path, "times.jsonl")))?;
         write_line(&mut self.log, &finished.record).map_err(io_error(&self.path))?;
         self.records.insert(finished.record.theorem.clone(), finished.record);
         Ok(())
     }
 
-    /// Adds the time of a run to `NAME.spent.json`, which tells where the time of all runs of this cell went.
+    /// Adds the time of a run to `NAME.spent.json`, which tells where the time of all runs of this
+    /// cell went.
     pub fn add_spent(&self, spent: Spent) -> Result<(), CellError> {
         let path = sibling(&self.path, "spent.json");
         // Times are only for the curious: what an older version wrote is not worth stopping for.
@@ -120,8 +137,8 @@ impl Cell {
         write_whole(&path, serde_json::to_string_pretty(&all).expect("plain data").as_bytes())
     }
 
-    /// Puts a complete log into the pool's order, each theorem once, so that the same seed gives the same file. The rewrite is
-    /// atomic: the old log stands until the new one is whole.
+    /// Puts a complete log into the pool's order, each theorem once, so that the same seed gives
+    /// the same file. The rewrite is atomic: the old log stands until the new one is whole.
     pub fn settle(self, order: &[String]) -> Result<(), CellError> {
         let mut text = Vec::new();
         for record in order.iter().filter_map(|theorem| self.records.get(theorem)) {
@@ -132,7 +149,12 @@ impl Cell {
 }
 
 fn append(path: &Path) -> Result<File, CellError> {
-    let mut file = OpenOptions::new().create(true).append(true).read(true).open(path).map_err(io_error(path))?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .read(true)
+        .open(path)
+        .map_err(io_error(path))?;
     // A crash may have left half a line: cut it off, or the next record would be glued to it.
     let length = whole_lines(&mut file).map_err(io_error(path))?;
     file.set_len(length).map_err(io_error(path))?;
@@ -194,7 +216,11 @@ pub fn read_log(path: &Path) -> Result<Vec<Record>, CellError> {
             Ok(record) => records.push(record),
             Err(_) if lines.peek().is_none() && !line.ends_with(b"\n") => {}
             Err(error) => {
-                return Err(CellError::Damaged { path: path.to_path_buf(), line: index + 1, reason: error.to_string() });
+                return Err(CellError::Damaged {
+                    path: path.to_path_buf(),
+                    line: index + 1,
+                    reason: error.to_string(),
+                });
             }
         }
     }

@@ -1,9 +1,10 @@
-//! Runs many searches at once: the policy answers the questions of all of them together on a thread of its own, while worker
-//! threads put the answers to the prover. Within a theorem everything happens in order and draws from the theorem's own random
-//! stream, so that results do not depend on batch sizes, threads or the order of completion.
+//! Runs many searches at once: the policy answers the questions of all of them together on a thread
+//! of its own, while worker threads put the answers to the prover. Within a theorem everything
+//! happens in order and draws from the theorem's own random stream, so that results do not depend
+//! on batch sizes, threads or the order of completion.
 //!
-//! Several cells may share the policy: the searches of the next begin as those of the one before end, so that the policy never
-//! runs out of questions between two cells.
+//! Several cells may share the policy: the searches of the next begin as those of the one before
+//! end, so that the policy never runs out of questions between two cells.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use catamount_search::{Environment, Fault, Policy, Request, RequestId, Sample, SearchSettings, UnknownStrategy};
+use catamount_search::{
+    Environment, Fault, Policy, Request, RequestId, Sample, SearchSettings, UnknownStrategy,
+};
 use catamount_traces::Theorem;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -81,8 +84,8 @@ pub enum Happened {
     Ended(usize, Spent),
 }
 
-/// Searches every job, handing each result to `done` as it comes. Stops early, between questions, when `stop` is set; theorems not
-/// finished by then are simply not reported.
+/// Searches every job, handing each result to `done` as it comes. Stops early, between questions,
+/// when `stop` is set; theorems not finished by then are simply not reported.
 pub fn search_all(
     environment: &Arc<dyn Environment>,
     policy: &mut dyn Policy,
@@ -96,12 +99,19 @@ pub fn search_all(
             done(*finished);
         }
     };
-    let spent = search_cells(environment, policy, vec![Searches { plan: plan.clone(), jobs }], stop, &mut happened)?;
+    let spent = search_cells(
+        environment,
+        policy,
+        vec![Searches { plan: plan.clone(), jobs }],
+        stop,
+        &mut happened,
+    )?;
     Ok(spent.into_iter().next().unwrap_or_default())
 }
 
-/// Searches several cells with one policy, in their order and without a pause between them. The first plan says how many searches
-/// are in flight, over all cells, and how many threads talk to the prover.
+/// Searches several cells with one policy, in their order and without a pause between them. The
+/// first plan says how many searches are in flight, over all cells, and how many threads talk to
+/// the prover.
 pub fn search_cells(
     environment: &Arc<dyn Environment>,
     policy: &mut dyn Policy,
@@ -112,14 +122,18 @@ pub fn search_cells(
     for Searches { plan, .. } in &cells {
         plan.settings.search(&plan.strategy, plan.budget)?;
     }
-    let (concurrency, threads) = cells.first().map_or((1, 1), |first| (first.plan.concurrency.max(1), first.plan.threads.max(1)));
+    let (concurrency, threads) = cells
+        .first()
+        .map_or((1, 1), |first| (first.plan.concurrency.max(1), first.plan.threads.max(1)));
     let (to_workers, work) = unbounded::<Work>();
     let (to_driver, events) = unbounded::<Event>();
     let (to_policy, questions) = unbounded::<Vec<Request>>();
-    let (plans, jobs): (Vec<Plan>, Vec<Vec<Job>>) = cells.into_iter().map(|cell| (cell.plan, cell.jobs)).unzip();
+    let (plans, jobs): (Vec<Plan>, Vec<Vec<Job>>) =
+        cells.into_iter().map(|cell| (cell.plan, cell.jobs)).unzip();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (work, to_driver, environment, plans) = (work.clone(), to_driver.clone(), Arc::clone(environment), &plans);
+            let (work, to_driver, environment, plans) =
+                (work.clone(), to_driver.clone(), Arc::clone(environment), &plans);
             named(scope, "prover", move || worker(&work, &to_driver, &environment, plans));
         }
         named(scope, "policy", move || answer_questions(policy, &questions, &to_driver));
@@ -130,7 +144,11 @@ pub fn search_cells(
             events,
             left: jobs.iter().map(Vec::len).collect(),
             clocks: jobs.iter().map(|_| Clock::new(now, threads)).collect(),
-            jobs: jobs.into_iter().enumerate().flat_map(|(cell, jobs)| jobs.into_iter().map(move |job| (cell, job))).collect(),
+            jobs: jobs
+                .into_iter()
+                .enumerate()
+                .flat_map(|(cell, jobs)| jobs.into_iter().map(move |job| (cell, job)))
+                .collect(),
             in_flight: 0,
             waiting: HashMap::new(),
             keys: HashMap::new(),
@@ -146,8 +164,15 @@ pub fn search_cells(
 }
 
 /// Starts a thread whose name a profile shows.
-fn named<'scope>(scope: &'scope Scope<'scope, '_>, name: &str, work: impl FnOnce() + Send + 'scope) {
-    std::thread::Builder::new().name(name.into()).spawn_scoped(scope, work).expect("the system has room for a thread");
+fn named<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() + Send + 'scope,
+) {
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn_scoped(scope, work)
+        .expect("the system has room for a thread");
 }
 
 /// The policy's answer to one question.
@@ -180,7 +205,12 @@ pub(crate) enum Event {
     Answers(Vec<(RequestId, Answered)>),
 }
 
-fn worker(work: &Receiver<Work>, to_driver: &Sender<Event>, environment: &Arc<dyn Environment>, plans: &[Plan]) {
+fn worker(
+    work: &Receiver<Work>,
+    to_driver: &Sender<Event>,
+    environment: &Arc<dyn Environment>,
+    plans: &[Plan],
+) {
     let timed = |cell: usize, work: &mut dyn FnMut() -> (Progress, Duration)| {
         let started = Instant::now();
         let (progress, prover) = work();
@@ -190,7 +220,9 @@ fn worker(work: &Receiver<Work>, to_driver: &Sender<Event>, environment: &Arc<dy
         let worked = match item {
             Work::Open(cell, job) => {
                 let mut job = Some(job);
-                vec![timed(cell, &mut || Proof::open(environment, job.take().expect("once"), &plans[cell]))]
+                vec![timed(cell, &mut || {
+                    Proof::open(environment, job.take().expect("once"), &plans[cell])
+                })]
             }
             Work::Answers(all) => {
                 let one = |ready: Ready| {
@@ -209,7 +241,8 @@ fn worker(work: &Receiver<Work>, to_driver: &Sender<Event>, environment: &Arc<dy
     }
 }
 
-/// Questions asked so far in this process. A policy that was stopped in the middle may answer old questions later.
+/// Questions asked so far in this process. A policy that was stopped in the middle may answer old
+/// questions later.
 static QUESTIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Driver {
@@ -231,7 +264,8 @@ struct Driver {
     threads: usize,
 }
 
-/// A search that waits for the policy. Its questions have consecutive ids, the first of which is the key it is kept under.
+/// A search that waits for the policy. Its questions have consecutive ids, the first of which is
+/// the key it is kept under.
 struct Questions {
     cell: usize,
     proof: Box<Proof>,
@@ -253,7 +287,9 @@ impl Driver {
             {
                 self.in_flight += 1;
                 self.clocks[cell].prover_takes(Instant::now());
-                self.to_workers.send(Work::Open(cell, job)).expect("workers live as long as the driver");
+                self.to_workers
+                    .send(Work::Open(cell, job))
+                    .expect("workers live as long as the driver");
             }
             if self.in_flight == 0 {
                 return;
@@ -270,9 +306,13 @@ impl Driver {
     fn take_in(&mut self, event: Event, happened: &mut dyn FnMut(Happened)) {
         let now = Instant::now();
         match event {
-            Event::Worked(all) => all.into_iter().for_each(|worked| self.advance(worked, now, happened)),
+            Event::Worked(all) => {
+                all.into_iter().for_each(|worked| self.advance(worked, now, happened))
+            }
             Event::Answers(answers) if answers.is_empty() => self.give_up(now),
-            Event::Answers(answers) => answers.into_iter().for_each(|(id, answer)| self.collect(id, answer, now)),
+            Event::Answers(answers) => {
+                answers.into_iter().for_each(|(id, answer)| self.collect(id, answer, now))
+            }
         }
     }
 
@@ -305,13 +345,15 @@ impl Driver {
     /// Files an answer; the search goes on once all its questions are answered.
     fn collect(&mut self, id: RequestId, answer: Answered, now: Instant) {
         let Some(first) = self.keys.remove(&id) else { return };
-        let questions = self.waiting.get_mut(&first).expect("kept until all its questions are answered");
+        let questions =
+            self.waiting.get_mut(&first).expect("kept until all its questions are answered");
         questions.answers[(id - first) as usize] = Some(answer);
         questions.missing -= 1;
         if questions.missing > 0 {
             return;
         }
-        let Questions { cell, proof, answers, .. } = self.waiting.remove(&first).expect("just seen");
+        let Questions { cell, proof, answers, .. } =
+            self.waiting.remove(&first).expect("just seen");
         self.clocks[cell].policy_returns(now);
         self.clocks[cell].prover_takes(now);
         self.answered.push(Ready { cell, proof, answers: answers.into_iter().flatten().collect() });

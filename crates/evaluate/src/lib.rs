@@ -1,7 +1,8 @@
 //! Runs many searches at once and logs them.
 //!
-//! A *cell* is one objective under one strategy at one budget on one pool of theorems: [`driver::search_all`] computes it and
-//! [`cell::Cell`] keeps it. Deliberately knows nothing of how results are compared or drawn.
+//! A *cell* is one objective under one strategy at one budget on one pool of theorems:
+//! [`driver::search_all`] computes it and [`cell::Cell`] keeps it. Deliberately knows nothing of
+//! how results are compared or drawn.
 
 mod asking;
 pub mod cell;

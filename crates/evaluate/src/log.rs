@@ -1,7 +1,10 @@
-//! The cell log: one JSON line per theorem, append-only, beside a manifest that says what the cell is a function of.
+//! The cell log: one JSON line per theorem, append-only, beside a manifest that says what the cell
+//! is a function of.
 //!
-//! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], `NAME.times.jsonl` [`TimeRecord`]s, `NAME.spent.json` a
-//! [`Spent`](crate::driver::Spent), and `NAME.trees.jsonl` (optional) [`TreeRecord`]s. Clock readings are kept apart so that the same seed gives the same log, byte for byte.
+//! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], `NAME.times.jsonl`
+//! [`TimeRecord`]s, `NAME.spent.json` a [`Spent`](crate::driver::Spent), and `NAME.trees.jsonl`
+//! (optional) [`TreeRecord`]s. Clock readings are kept apart so that the same seed gives the same
+//! log, byte for byte.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +31,8 @@ pub struct Record {
     pub theorem: String,
     /// How the search ended.
     pub outcome: Outcome,
-    /// Expansions spent: sampled tactics with their check. For a proved theorem, the expansion that found the proof.
+    /// Expansions spent: sampled tactics with their check. For a proved theorem, the expansion that
+    /// found the proof.
     pub expansions: u64,
     /// The proof, for a proved theorem.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -67,7 +71,8 @@ pub struct TimeRecord {
 pub struct Manifest {
     /// Version of this format.
     pub format: u32,
-    /// Objective the policy was trained with (`ce`, `bfs`, `bfs+kappa5+q0.02`, or the policy's own name).
+    /// Objective the policy was trained with (`ce`, `bfs`, `bfs+kappa5+q0.02`, or the policy's own
+    /// name).
     pub objective: String,
     /// The deployed strategy: `pass`, `bfs`, `dfs`, `rdfs`, `vdfs`, `mcts`.
     pub strategy: String,

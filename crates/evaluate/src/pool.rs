@@ -16,12 +16,20 @@ pub struct Theorems {
 }
 
 impl Theorems {
-    /// The theorems whose demonstrated proof has so many steps, at most `limit` of them. They are ordered by a hash of their names, so that a
-    /// smaller limit takes a subset of a larger one and no seed changes the pool. `None` if there are none.
-    pub fn select(mut traces: Vec<Trace>, file: &str, steps: Option<Steps>, limit: Option<usize>) -> Option<Self> {
+    /// The theorems whose demonstrated proof has so many steps, at most `limit` of them. They are
+    /// ordered by a hash of their names, so that a smaller limit takes a subset of a larger one and
+    /// no seed changes the pool. `None` if there are none.
+    pub fn select(
+        mut traces: Vec<Trace>,
+        file: &str,
+        steps: Option<Steps>,
+        limit: Option<usize>,
+    ) -> Option<Self> {
         let wanted = steps.unwrap_or(Steps::ALL);
         // A theorem that was never demonstrated has no length to filter by.
-        traces.retain(|trace| (steps.is_none() && trace.steps.is_empty()) || wanted.contains(trace.steps.len()));
+        traces.retain(|trace| {
+            (steps.is_none() && trace.steps.is_empty()) || wanted.contains(trace.steps.len())
+        });
         let order = Stream::new(0).named("pool");
         traces.sort_by_key(|trace| order.named(&trace.theorem.name).0);
         traces.truncate(limit.unwrap_or(usize::MAX));

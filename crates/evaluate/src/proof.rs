@@ -1,12 +1,13 @@
-//! One theorem's search between two questions to the policy: the tactics are put to the prover, the strategy is told, and the next
-//! question comes out. Runs on a worker thread.
+//! One theorem's search between two questions to the policy: the tactics are put to the prover, the
+//! strategy is told, and the next question comes out. Runs on a worker thread.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catamount_search::{
-    Answer, Ask, Checked, Environment, Expand, Fault, Finish, NodeId, Reached, Sample, Search, Session, StateId, Stream, Verdict,
+    Answer, Ask, Checked, Environment, Expand, Fault, Finish, NodeId, Reached, Sample, Search,
+    Session, StateId, Stream, Verdict,
 };
 use catamount_traces::Theorem;
 
@@ -66,24 +67,37 @@ struct Counts {
 
 impl Proof {
     /// Opens a theorem and asks its first question; says how long the prover took.
-    pub(crate) fn open(environment: &Arc<dyn Environment>, job: Job, plan: &Plan) -> (Progress, Duration) {
+    pub(crate) fn open(
+        environment: &Arc<dyn Environment>,
+        job: Job,
+        plan: &Plan,
+    ) -> (Progress, Duration) {
         let started = Instant::now();
         let theorem = job.theorem;
         let opened = guarded(|| environment.open(&theorem));
         let prover = started.elapsed();
         let session = match opened {
             Ok(session) => session,
-            Err(fault) => return (failed(theorem, job.demonstrated, fault, started, prover), prover),
+            Err(fault) => {
+                return (failed(theorem, job.demonstrated, fault, started, prover), prover);
+            }
         };
-        let root = NodeState { state: StateId(0), text: session.root().to_string(), made_by: 0, asked: 0 };
-        let tree =
-            job.tree.then(|| TreeRecord { theorem: theorem.name.clone(), root: root.text.clone(), expansions: Vec::new() });
+        let root =
+            NodeState { state: StateId(0), text: session.root().to_string(), made_by: 0, asked: 0 };
+        let tree = job.tree.then(|| TreeRecord {
+            theorem: theorem.name.clone(),
+            root: root.text.clone(),
+            expansions: Vec::new(),
+        });
         let limit = [plan.time_limit, job.time_left].into_iter().flatten().min();
         let proof = Proof {
             stream: Stream::new(plan.seed).named(&theorem.name),
             theorem,
             demonstrated: job.demonstrated,
-            search: plan.settings.search(&plan.strategy, plan.budget).expect("checked when the run began"),
+            search: plan
+                .settings
+                .search(&plan.strategy, plan.budget)
+                .expect("checked when the run began"),
             session,
             nodes: vec![root],
             wanted: Vec::new(),
@@ -96,7 +110,8 @@ impl Proof {
         (Box::new(proof).ask(), prover)
     }
 
-    /// Puts the policy's answers to the prover, tells the strategy, and asks the next question; says how long the prover took.
+    /// Puts the policy's answers to the prover, tells the strategy, and asks the next question;
+    /// says how long the prover took.
     pub(crate) fn answer(
         mut self: Box<Self>,
         environment: &dyn Environment,
@@ -112,7 +127,11 @@ impl Proof {
         (progress, prover)
     }
 
-    fn try_all(&mut self, environment: &dyn Environment, answers: Vec<Result<Vec<Sample>, Fault>>) -> Result<(), Fault> {
+    fn try_all(
+        &mut self,
+        environment: &dyn Environment,
+        answers: Vec<Result<Vec<Sample>, Fault>>,
+    ) -> Result<(), Fault> {
         let wanted = std::mem::take(&mut self.wanted);
         for (expand, answer) in wanted.into_iter().zip(answers) {
             let samples = answer?;
@@ -124,9 +143,18 @@ impl Proof {
     }
 
     /// Tries the samples at one node. True once the search is over.
-    fn expand(&mut self, environment: &dyn Environment, expand: Expand, samples: Vec<Sample>) -> Result<bool, Fault> {
+    fn expand(
+        &mut self,
+        environment: &dyn Environment,
+        expand: Expand,
+        samples: Vec<Sample>,
+    ) -> Result<bool, Fault> {
         if samples.len() != expand.samples {
-            return Err(Fault(format!("the policy gave {} samples where {} were asked for", samples.len(), expand.samples)));
+            return Err(Fault(format!(
+                "the policy gave {} samples where {} were asked for",
+                samples.len(),
+                expand.samples
+            )));
         }
         for sample in samples {
             self.counts.tokens += sample.tokens as u64;
@@ -151,7 +179,12 @@ impl Proof {
                 (Reached::Proved, _) => return Ok(true),
                 (Reached::Open(child), Some((state, text))) => {
                     debug_assert_eq!(child.0 as usize, self.nodes.len());
-                    self.nodes.push(NodeState { state, text, made_by: self.search.expansions(), asked: 0 });
+                    self.nodes.push(NodeState {
+                        state,
+                        text,
+                        made_by: self.search.expansions(),
+                        asked: 0,
+                    });
                 }
                 // Valid, but beyond the depth limit: nothing will be tried there.
                 (_, Some((state, _))) => self.session.release(state),
@@ -162,7 +195,12 @@ impl Proof {
     }
 
     /// Asks the prover; a claimed proof counts only once the independent check accepts it.
-    fn try_tactic(&mut self, environment: &dyn Environment, node: NodeId, tactic: &str) -> Result<Tried, Fault> {
+    fn try_tactic(
+        &mut self,
+        environment: &dyn Environment,
+        node: NodeId,
+        tactic: &str,
+    ) -> Result<Tried, Fault> {
         let asked = Instant::now();
         let verdict = self.session.apply(self.nodes[node.0 as usize].state, tactic);
         self.counts.prover += asked.elapsed();
@@ -177,7 +215,9 @@ impl Proof {
                 self.counts.prover += asked.elapsed();
                 match checked? {
                     Checked::Proved { .. } => (Answer::Proved, None, String::new()),
-                    Checked::Refused { reason } => (Answer::Rejected, None, format!("refused by the final check: {reason}")),
+                    Checked::Refused { reason } => {
+                        (Answer::Rejected, None, format!("refused by the final check: {reason}"))
+                    }
                 }
             }
         })
@@ -282,12 +322,21 @@ fn pick(weights: &[f64], uniform: f64) -> usize {
 /// A panic in a prover's code is a fault of that prover, not the end of an evaluation.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
         Err(Fault(format!("the prover panicked: {}", text.unwrap_or("no message"))))
     })
 }
 
-fn failed(theorem: Theorem, demonstrated: Option<usize>, fault: Fault, started: Instant, prover: Duration) -> Progress {
+fn failed(
+    theorem: Theorem,
+    demonstrated: Option<usize>,
+    fault: Fault,
+    started: Instant,
+    prover: Duration,
+) -> Progress {
     let (seconds, prover_seconds) = (started.elapsed().as_secs_f64(), prover.as_secs_f64());
     let time = TimeRecord { theorem: theorem.name.clone(), seconds, prover_seconds };
     let record = Record {

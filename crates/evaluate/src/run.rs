@@ -53,7 +53,8 @@ pub struct CellTask<'a> {
     pub plan: &'a Plan,
 }
 
-/// Runs a cell to its end, or until `stop`. `watch` sees every finished theorem, and first how many were done before.
+/// Runs a cell to its end, or until `stop`. `watch` sees every finished theorem, and first how many
+/// were done before.
 #[allow(clippy::too_many_arguments, reason = "a cell is a function of this many things")]
 pub fn run_cell(
     log: &Path,
@@ -67,12 +68,19 @@ pub fn run_cell(
 ) -> Result<CellRun, RunError> {
     let task = CellTask { log, manifest, theorems, plan };
     let mut run = None;
-    run_cells(&[task], environment, policy, stop, &mut |_, watched| watch(watched), &mut |_, ended| run = Some(ended))?;
+    run_cells(
+        &[task],
+        environment,
+        policy,
+        stop,
+        &mut |_, watched| watch(watched),
+        &mut |_, ended| run = Some(ended),
+    )?;
     Ok(run.expect("the cell has ended, complete or not"))
 }
 
-/// Runs several cells that share a policy, without a pause between them: see [`search_cells`]. `ended` gets every cell as it ends, or
-/// as it stands if it was stopped.
+/// Runs several cells that share a policy, without a pause between them: see [`search_cells`].
+/// `ended` gets every cell as it ends, or as it stands if it was stopped.
 pub fn run_cells(
     tasks: &[CellTask<'_>],
     environment: &Arc<dyn Environment>,
@@ -84,13 +92,16 @@ pub fn run_cells(
     let mut cells = Vec::new();
     let mut searches = Vec::new();
     for (index, task) in tasks.iter().enumerate() {
-        let cell = Cell::open(task.log, task.manifest, task.theorems.jobs.iter().any(|job| job.tree))?;
+        let cell =
+            Cell::open(task.log, task.manifest, task.theorems.jobs.iter().any(|job| job.tree))?;
         let completed = cell.completed();
         let jobs = task.theorems.jobs.iter();
-        let mut left: Vec<_> = jobs.filter(|job| !completed.contains(job.theorem.name.as_str())).cloned().collect();
+        let mut left: Vec<_> =
+            jobs.filter(|job| !completed.contains(job.theorem.name.as_str())).cloned().collect();
         // File by file: a prover that has to load a theorem's file then loads each once.
         left.sort_by(|a, b| a.theorem.file.cmp(&b.theorem.file));
-        let proved = cell.records().values().filter(|record| record.outcome == Outcome::Proved).count();
+        let proved =
+            cell.records().values().filter(|record| record.outcome == Outcome::Proved).count();
         watch(index, Watched::Before { done: task.theorems.jobs.len() - left.len(), proved });
         searches.push(Searches { plan: task.plan.clone(), jobs: left });
         cells.push(Some(cell));
@@ -124,7 +135,12 @@ pub fn run_cells(
     Ok(())
 }
 
-fn end(task: &CellTask<'_>, cell: Cell, spent: Spent, complete: bool) -> Result<CellRun, CellError> {
+fn end(
+    task: &CellTask<'_>,
+    cell: Cell,
+    spent: Spent,
+    complete: bool,
+) -> Result<CellRun, CellError> {
     let order = task.theorems.names();
     let records = order.iter().filter_map(|name| cell.records().get(name)).cloned().collect();
     cell.add_spent(spent)?;

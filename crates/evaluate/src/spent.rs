@@ -53,7 +53,8 @@ impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.1} s: policy asked {:.0} % of the time ({:.0} % while the prover worked too), prover alone {:.0} %; \
+            "{:.1} s: policy asked {:.0} % of the time ({:.0} % while the prover worked too), \
+             prover alone {:.0} %; \
              {} prover threads {:.0} % busy",
             self.total,
             self.share(self.policy),
@@ -140,7 +141,15 @@ mod tests {
         clock.prover_returns(at(12), Duration::from_secs(7), Duration::from_secs(6));
         clock.policy_returns(at(20));
         let spent = clock.read(at(30));
-        let expected = Spent { policy: 12.0, waiting: 3.0, both: 4.0, total: 15.0, prover: 8.0, workers: 10.0, threads: 2 };
+        let expected = Spent {
+            policy: 12.0,
+            waiting: 3.0,
+            both: 4.0,
+            total: 15.0,
+            prover: 8.0,
+            workers: 10.0,
+            threads: 2,
+        };
         assert_eq!(spent, expected);
         assert!((spent.workers_busy() - 100.0 * 10.0 / 30.0).abs() < 1e-9);
     }

@@ -16,8 +16,14 @@ use catamount_traces::Theorem;
 use common::{Countdown, Mute, Uniform};
 
 fn jobs(count: usize) -> Vec<Job> {
-    let theorem = |i: usize| Theorem { name: format!("countdown-{i}"), statement: (3 + i % 9).to_string(), ..Theorem::default() };
-    (0..count).map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: true }).collect()
+    let theorem = |i: usize| Theorem {
+        name: format!("countdown-{i}"),
+        statement: (3 + i % 9).to_string(),
+        ..Theorem::default()
+    };
+    (0..count)
+        .map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: true })
+        .collect()
 }
 
 fn plan(strategy: &str, seed: u64) -> Plan {
@@ -32,15 +38,30 @@ fn plan(strategy: &str, seed: u64) -> Plan {
     }
 }
 
-fn run(plan: &Plan, batch: usize, broken: Option<&str>, jobs: Vec<Job>, done: &mut dyn FnMut(Finished), stop: &AtomicBool) {
-    let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: broken.map(String::from) });
+fn run(
+    plan: &Plan,
+    batch: usize,
+    broken: Option<&str>,
+    jobs: Vec<Job>,
+    done: &mut dyn FnMut(Finished),
+    stop: &AtomicBool,
+) {
+    let environment: Arc<dyn Environment> =
+        Arc::new(Countdown { broken: broken.map(String::from) });
     let mut policy = Uniform { batch, queue: Default::default() };
     search_all(&environment, &mut policy, jobs, plan, stop, done).unwrap();
 }
 
 fn sorted(plan: &Plan, batch: usize) -> Vec<Record> {
     let mut records = Vec::new();
-    run(plan, batch, None, jobs(60), &mut |finished| records.push(finished.record), &AtomicBool::new(false));
+    run(
+        plan,
+        batch,
+        None,
+        jobs(60),
+        &mut |finished| records.push(finished.record),
+        &AtomicBool::new(false),
+    );
     records.sort_by(|a, b| a.theorem.cmp(&b.theorem));
     records
 }
@@ -50,7 +71,10 @@ fn results_depend_on_the_seed_alone() {
     for strategy in STRATEGIES {
         let reference = sorted(&plan(strategy, 1), 1000);
         let proved = reference.iter().filter(|record| record.outcome == Outcome::Proved).count();
-        assert!((10..60).contains(&proved), "{strategy}: {proved} of 60, a test that shows nothing");
+        assert!(
+            (10..60).contains(&proved),
+            "{strategy}: {proved} of 60, a test that shows nothing"
+        );
         let alone = Plan { concurrency: 1, threads: 1, ..plan(strategy, 1) };
         assert_eq!(sorted(&alone, 1), reference, "{strategy}");
         let crowd = Plan { concurrency: 60, threads: 7, ..plan(strategy, 1) };
@@ -82,7 +106,12 @@ fn manifest(seed: u64) -> Manifest {
         seed,
         policy: "uniform".into(),
         environment: "countdown".into(),
-        pool: Pool { file: "-".into(), hash: catamount_evaluate::pool::hash(["a"]), theorems: 60, steps: None },
+        pool: Pool {
+            file: "-".into(),
+            hash: catamount_evaluate::pool::hash(["a"]),
+            theorems: 60,
+            steps: None,
+        },
         version: "0".into(),
         commit: None,
         command: "test".into(),
@@ -130,7 +159,8 @@ fn errors_are_kept_apart_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cell.jsonl");
     run_cell(&path, 1000, Some("countdown-7"));
-    let failed: Vec<Record> = read_log(&path).unwrap().into_iter().filter(|r| r.outcome == Outcome::Error).collect();
+    let failed: Vec<Record> =
+        read_log(&path).unwrap().into_iter().filter(|r| r.outcome == Outcome::Error).collect();
     assert_eq!(failed.len(), 1);
     assert_eq!(failed[0].reason.as_deref(), Some("the abacus is broken"));
     run_cell(&path, 1000, None);
@@ -158,17 +188,32 @@ fn damage_in_the_middle_is_named() {
 fn a_time_limit_ends_a_search_without_a_verdict() {
     let limited = Plan { time_limit: Some(std::time::Duration::ZERO), ..plan("dfs", 1) };
     let mut records = Vec::new();
-    run(&limited, 4, None, jobs(3), &mut |finished| records.push(finished.record), &AtomicBool::new(false));
+    run(
+        &limited,
+        4,
+        None,
+        jobs(3),
+        &mut |finished| records.push(finished.record),
+        &AtomicBool::new(false),
+    );
     assert!(records.iter().all(|record| record.outcome == Outcome::Time) && records.len() == 3);
 }
 
 /// Runs a cell of every strategy with one policy; stops after `limit` theorems.
 fn run_together(folder: &Path, limit: usize) -> Vec<CellRun> {
     let theorems = Theorems { jobs: jobs(60), pool: manifest(1).pool };
-    let plans: Vec<Plan> = STRATEGIES.iter().map(|strategy| Plan { concurrency: 25, ..plan(strategy, 1) }).collect();
-    let manifests: Vec<Manifest> = STRATEGIES.iter().map(|s| Manifest { strategy: (*s).into(), ..manifest(1) }).collect();
-    let logs: Vec<_> = STRATEGIES.iter().map(|strategy| folder.join(format!("{strategy}.jsonl"))).collect();
-    let task = |i: usize| CellTask { log: &logs[i], manifest: &manifests[i], theorems: &theorems, plan: &plans[i] };
+    let plans: Vec<Plan> =
+        STRATEGIES.iter().map(|strategy| Plan { concurrency: 25, ..plan(strategy, 1) }).collect();
+    let manifests: Vec<Manifest> =
+        STRATEGIES.iter().map(|s| Manifest { strategy: (*s).into(), ..manifest(1) }).collect();
+    let logs: Vec<_> =
+        STRATEGIES.iter().map(|strategy| folder.join(format!("{strategy}.jsonl"))).collect();
+    let task = |i: usize| CellTask {
+        log: &logs[i],
+        manifest: &manifests[i],
+        theorems: &theorems,
+        plan: &plans[i],
+    };
     let tasks: Vec<CellTask<'_>> = (0..plans.len()).map(task).collect();
     let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
     let mut policy = Uniform { batch: 7, queue: Default::default() };
@@ -179,7 +224,8 @@ fn run_together(folder: &Path, limit: usize) -> Vec<CellRun> {
             stop.store(seen >= limit, Ordering::Relaxed);
         }
     };
-    run_cells(&tasks, &environment, &mut policy, &stop, &mut watch, &mut |_, run| runs.push(run)).unwrap();
+    run_cells(&tasks, &environment, &mut policy, &stop, &mut watch, &mut |_, run| runs.push(run))
+        .unwrap();
     runs
 }
 
@@ -187,9 +233,14 @@ fn run_together(folder: &Path, limit: usize) -> Vec<CellRun> {
 fn cells_that_share_a_policy_are_what_they_are_alone() {
     let folder = tempfile::tempdir().unwrap();
     let cut = run_together(folder.path(), 150);
-    assert!(cut.len() == 6 && cut.iter().any(|run| run.complete) && cut.iter().any(|run| !run.complete));
+    assert!(
+        cut.len() == 6 && cut.iter().any(|run| run.complete) && cut.iter().any(|run| !run.complete)
+    );
     let ended = run_together(folder.path(), usize::MAX);
-    assert!(ended.len() == 6 && ended.iter().all(|run| run.complete && run.spent.total >= run.spent.policy));
+    assert!(
+        ended.len() == 6
+            && ended.iter().all(|run| run.complete && run.spent.total >= run.spent.policy)
+    );
     for strategy in STRATEGIES {
         let log = folder.path().join(format!("{strategy}.jsonl"));
         let mut alone = sorted(&plan(strategy, 1), 1000);
@@ -197,7 +248,10 @@ fn cells_that_share_a_policy_are_what_they_are_alone() {
         alone.sort_by_key(|record| order.iter().position(|name| *name == record.theorem));
         assert_eq!(read_log(&log).unwrap(), alone, "{strategy}");
         let spent = read_spent(&log).unwrap();
-        assert!(spent.total > 0.0 && spent.prover > 0.0 && spent.workers >= spent.prover, "{spent}");
+        assert!(
+            spent.total > 0.0 && spent.prover > 0.0 && spent.workers >= spent.prover,
+            "{spent}"
+        );
     }
 }
 
@@ -206,11 +260,15 @@ fn cells_that_share_a_policy_are_what_they_are_alone() {
 fn a_policy_that_stops_answering_is_an_error() {
     let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
     let mut outcomes = Vec::new();
-    let mut done = |finished: Finished| outcomes.push((finished.record.outcome, finished.record.reason));
+    let mut done =
+        |finished: Finished| outcomes.push((finished.record.outcome, finished.record.reason));
     let (plan, stop) = (Plan { concurrency: 4, ..plan("bfs", 1) }, AtomicBool::new(false));
     search_all(&environment, &mut Mute, jobs(10), &plan, &stop, &mut done).unwrap();
     assert_eq!(outcomes.len(), 10);
     for (outcome, reason) in outcomes {
-        assert_eq!((outcome, reason.as_deref()), (Outcome::Error, Some("the policy stopped without an answer")));
+        assert_eq!(
+            (outcome, reason.as_deref()),
+            (Outcome::Error, Some("the policy stopped without an answer"))
+        );
     }
 }

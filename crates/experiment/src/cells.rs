@@ -1,5 +1,5 @@
-//! Cells: searches of the held-out theorems. Those of one model are searched in one go, so that the device never waits between
-//! two of them.
+//! Cells: searches of the held-out theorems. Those of one model are searched in one go, so that the
+//! device never waits between two of them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -86,7 +86,8 @@ pub(crate) fn theorems<B: Backend>(
         .ok_or_else(|| Error::Config(format!("no theorem of {part}.jsonl has {steps} steps")))
 }
 
-/// Seconds that the strategies before this one spent on each theorem, under the same objective and budget.
+/// Seconds that the strategies before this one spent on each theorem, under the same objective and
+/// budget.
 fn earlier_seconds<B: Backend>(
     experiment: &Experiment,
     host: &Host<'_, B>,
@@ -95,7 +96,9 @@ fn earlier_seconds<B: Backend>(
     budget: u64,
 ) -> HashMap<String, f64> {
     let mut spent: HashMap<String, f64> = HashMap::new();
-    for earlier in experiment.evaluation.strategies.iter().take_while(|earlier| *earlier != strategy) {
+    for earlier in
+        experiment.evaluation.strategies.iter().take_while(|earlier| *earlier != strategy)
+    {
         let log = host.folder.join(cell_log(&format!("cell {objective} {earlier} n{budget}")));
         // An objective that is not evaluated under this strategy has spent nothing there.
         let Ok(text) = std::fs::read_to_string(sibling(&log, "times.jsonl")) else { continue };
@@ -106,7 +109,8 @@ fn earlier_seconds<B: Backend>(
     spent
 }
 
-/// The generator, kept from one model to the next where they share a base: only the adapter is loaded again.
+/// The generator, kept from one model to the next where they share a base: only the adapter is
+/// loaded again.
 pub(crate) struct Sampler<B: Backend> {
     generator: Option<Generator<B>>,
 }
@@ -118,14 +122,25 @@ impl<B: Backend> Default for Sampler<B> {
 }
 
 impl<B: Backend> Sampler<B> {
-    fn load(&mut self, experiment: &Experiment, host: &Host<'_, B>, step: &str, model: &str) -> Result<&mut Generator<B>> {
+    fn load(
+        &mut self,
+        experiment: &Experiment,
+        host: &Host<'_, B>,
+        step: &str,
+        model: &str,
+    ) -> Result<&mut Generator<B>> {
         let evaluation = &experiment.evaluation;
         let fail = |error: catamount_model::Error| Error::step(step)(error.to_string());
-        let shared = matches!((&experiment.model, &experiment.branch.lora), (ModelChoice::Pretrained { .. }, Some(_)));
+        let shared = matches!(
+            (&experiment.model, &experiment.branch.lora),
+            (ModelChoice::Pretrained { .. }, Some(_))
+        );
         let generator = match self.generator.take() {
             Some(mut generator) if shared => {
                 let folder = host.folder.join("models").join(model);
-                let adapter = load_adapter(&*host.backend, &generator.model().config, &folder, false).map_err(fail)?;
+                let adapter =
+                    load_adapter(&*host.backend, &generator.model().config, &folder, false)
+                        .map_err(fail)?;
                 generator.swap_adapter(Some(adapter), model).map_err(fail)?;
                 generator
             }
@@ -135,9 +150,11 @@ impl<B: Backend> Sampler<B> {
                 let (network, tokenizer) = load_model(experiment, host, step, model, false)?;
                 let c = &network.config;
                 let room = c.positions.saturating_sub(evaluation.max_tokens);
-                // A search asks about the same states again and again: several for each search, in a GiB of 16-bit numbers.
+                // A search asks about the same states again and again: several for each search, in
+                // a GiB of 16-bit numbers.
                 let affordable = (1 << 30) / (4 * c.layers * c.heads.kv());
-                let least = (evaluation.concurrency * 96).max(evaluation.batch * evaluation.max_tokens + 8 * room);
+                let least = (evaluation.concurrency * 96)
+                    .max(evaluation.batch * evaluation.max_tokens + 8 * room);
                 let config = GeneratorConfig {
                     sampling: Sampling { temperature: evaluation.temperature, top_p: 1.0 },
                     max_tokens: evaluation.max_tokens,
@@ -196,11 +213,17 @@ impl<B: Backend> Sampler<B> {
         let tasks: Vec<CellTask<'_>> = cells
             .iter()
             .zip(plans.iter().zip(&manifests))
-            .map(|(cell, (plan, manifest))| CellTask { log: &cell.log, manifest, theorems: &cell.theorems, plan })
+            .map(|(cell, (plan, manifest))| CellTask {
+                log: &cell.log,
+                manifest,
+                theorems: &cell.theorems,
+                plan,
+            })
             .collect();
         let template = "  {bar:30} {pos}/{len} theorems  {per_sec}  {elapsed} + {eta} left  {msg}";
         let style = ProgressStyle::with_template(template).expect("a valid template");
-        let bar = ProgressBar::new(cells.iter().map(|cell| cell.theorems.jobs.len() as u64).sum()).with_style(style);
+        let bar = ProgressBar::new(cells.iter().map(|cell| cell.theorems.jobs.len() as u64).sum())
+            .with_style(style);
         let mut proved = 0;
         let mut watch = |_: usize, watched: Watched<'_>| {
             match watched {
@@ -219,7 +242,9 @@ impl<B: Backend> Sampler<B> {
         let (mut failure, mut complete) = (None, true);
         let mut done = |index: usize, run: CellRun| {
             complete &= run.complete;
-            if let Err(error) = bar.suspend(|| if run.complete { ended(index, &run) } else { Ok(()) }) {
+            if let Err(error) =
+                bar.suspend(|| if run.complete { ended(index, &run) } else { Ok(()) })
+            {
                 failure.get_or_insert(error);
             }
         };
@@ -254,7 +279,8 @@ mod tests {
     fn cells_of_one_model_are_searched_together() {
         let mut experiment = preset("demo").unwrap();
         let plan = Plan::new(&experiment, "source");
-        let cells: Vec<&Step> = plan.steps.iter().filter(|step| matches!(step.kind, StepKind::Cell { .. })).collect();
+        let cells: Vec<&Step> =
+            plan.steps.iter().filter(|step| matches!(step.kind, StepKind::Cell { .. })).collect();
         let first = plan.steps.iter().position(|step| step.name == cells[0].name).unwrap();
         let (mut groups, mut at) = (Vec::new(), first);
         while together(&experiment, &plan.steps[at..]) > 0 {
@@ -266,6 +292,10 @@ mod tests {
         assert_eq!(groups.iter().sum::<usize>(), cells.len());
         assert_eq!(together(&experiment, &plan.steps), 0, "data comes first, and is no cell");
         experiment.evaluation.theorem_time_limit = Some(1.0);
-        assert_eq!(together(&experiment, &plan.steps[first..]), 1, "later strategies depend on what earlier ones spent");
+        assert_eq!(
+            together(&experiment, &plan.steps[first..]),
+            1,
+            "later strategies depend on what earlier ones spent"
+        );
     }
 }

@@ -45,13 +45,15 @@ pub struct Data {
     /// Metamath: a database, by path or by name. Its own proofs are the traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// Metamath: only the first so many theorems of the database. set.mm begins with logic, where few labels say most.
+    /// Metamath: only the first so many theorems of the database. set.mm begins with logic, where
+    /// few labels say most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
     /// A file of traces in any known format, split by the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<PathBuf>,
-    /// Lean: the Lake project, or folder of files, that the traces' theorems live in. The bundled library if not given.
+    /// Lean: the Lake project, or folder of files, that the traces' theorems live in. The bundled
+    /// library if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
     /// Lengths of the traces to train on.
@@ -144,7 +146,8 @@ pub enum Cells {
     All,
 }
 
-/// How the branches are searched. The defaults are the paper's, on every held-out theorem and without its limits on time.
+/// How the branches are searched. The defaults are the paper's, on every held-out theorem and
+/// without its limits on time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Evaluation {
@@ -211,7 +214,9 @@ impl Experiment {
     /// Parses the text of a file; `source` names it in errors.
     pub fn parse(text: &str, source: &str) -> Result<Self> {
         let experiment: Experiment = toml::from_str(text).map_err(|error| {
-            let hint = nearest_key(&error.to_string()).map(|key| format!("did you mean `{key}`?")).unwrap_or_default();
+            let hint = nearest_key(&error.to_string())
+                .map(|key| format!("did you mean `{key}`?"))
+                .unwrap_or_default();
             Error::Config(format!("{source}: {error}{hint}"))
         })?;
         experiment.check().map_err(|reason| Error::Config(format!("{source}: {reason}")))?;
@@ -223,8 +228,13 @@ impl Experiment {
         if evaluation.budgets.is_empty() || evaluation.budgets.contains(&0) {
             return Err("evaluation.budgets needs at least one budget, each of at least 1".into());
         }
-        if let Some(unknown) = evaluation.strategies.iter().find(|name| !STRATEGIES.contains(&name.as_str())) {
-            return Err(format!("unknown strategy `{unknown}`; the known ones are {}", STRATEGIES.join(", ")));
+        if let Some(unknown) =
+            evaluation.strategies.iter().find(|name| !STRATEGIES.contains(&name.as_str()))
+        {
+            return Err(format!(
+                "unknown strategy `{unknown}`; the known ones are {}",
+                STRATEGIES.join(", ")
+            ));
         }
         if evaluation.strategies.is_empty() || self.objectives.is_empty() {
             return Err("at least one strategy and one objective are needed".into());
@@ -236,7 +246,10 @@ impl Experiment {
         for choice in &self.objectives {
             let prior = match &choice.prior {
                 Some(PriorChoice::Named(name)) if name != "measured" => {
-                    return Err(format!("unknown prior `{name}`; give {{ kappa = 5, absorption = 0.02 }} or \"measured\""));
+                    return Err(format!(
+                        "unknown prior `{name}`; give {{ kappa = 5, absorption = 0.02 }} or \
+                         \"measured\""
+                    ));
                 }
                 Some(PriorChoice::Given { kappa, absorption }) => {
                     Prior::new(*kappa, *absorption).map_err(|error| error.to_string())?
@@ -245,17 +258,26 @@ impl Experiment {
             };
             let objective = choice.objective()?;
             if objective == Objective::Pass && matches!(choice.prior, Some(PriorChoice::Named(_))) {
-                return Err("`pass` cannot take a measured prior: its budget counts rollouts, so it has no kappa".into());
+                return Err("`pass` cannot take a measured prior: its budget counts rollouts, so \
+                 it has no kappa"
+                    .into());
             }
             Surrogate::new(objective, 1).with_prior(prior).map_err(|error| error.to_string())?;
             if !names.insert(choice.label()) {
-                return Err(format!("two objectives are called `{}`; give one of them another name", choice.label()));
+                return Err(format!(
+                    "two objectives are called `{}`; give one of them another name",
+                    choice.label()
+                ));
             }
         }
         match (self.data.environment.as_str(), &self.data.database, &self.data.traces) {
-            ("metamath", None, _) => Err("data.database is missing: the Metamath database, such as \"set.mm\"".into()),
+            ("metamath", None, _) => {
+                Err("data.database is missing: the Metamath database, such as \"set.mm\"".into())
+            }
             ("metamath" | "lean", ..) => Ok(()),
-            (other, ..) => Err(format!("unknown environment `{other}`; the known ones are metamath, lean")),
+            (other, ..) => {
+                Err(format!("unknown environment `{other}`; the known ones are metamath, lean"))
+            }
         }
     }
 }
@@ -263,7 +285,9 @@ impl Experiment {
 impl ObjectiveChoice {
     /// The objective.
     pub fn objective(&self) -> std::result::Result<Objective, String> {
-        self.objective.parse().map_err(|error: catamount_objective::ObjectiveError| error.to_string())
+        self.objective
+            .parse()
+            .map_err(|error: catamount_objective::ObjectiveError| error.to_string())
     }
 
     /// The name in tables.
@@ -274,7 +298,9 @@ impl ObjectiveChoice {
         match &self.prior {
             None => self.objective.clone(),
             Some(PriorChoice::Named(name)) => format!("{}+{name}", self.objective),
-            Some(PriorChoice::Given { kappa, absorption }) => format!("{}+kappa{kappa}+q{absorption}", self.objective),
+            Some(PriorChoice::Given { kappa, absorption }) => {
+                format!("{}+kappa{kappa}+q{absorption}", self.objective)
+            }
         }
     }
 }
@@ -312,11 +338,16 @@ mod text {
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(value)
     }
 
-    pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
@@ -336,7 +367,10 @@ objectives = [{ objective = "ce" }, { objective = "bfs" }]
     #[test]
     fn a_short_file_is_filled_in_and_survives_toml() {
         let short = Experiment::parse(SHORT, "short.toml").unwrap();
-        assert_eq!((short.seed, short.evaluation.clone(), short.branch.clone()), (42, Evaluation::default(), Recipe::default()));
+        assert_eq!(
+            (short.seed, short.evaluation.clone(), short.branch.clone()),
+            (42, Evaluation::default(), Recipe::default())
+        );
         assert_eq!(short.evaluation.limit, None);
         let whole = toml::to_string(&short).unwrap();
         assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), short);
@@ -344,9 +378,14 @@ objectives = [{ objective = "ce" }, { objective = "bfs" }]
 
     #[test]
     fn what_is_missing_or_misspelt_is_named() {
-        let missing = Experiment::parse(&SHORT.replace("model = ", "# "), "short.toml").unwrap_err().to_string();
+        let missing = Experiment::parse(&SHORT.replace("model = ", "# "), "short.toml")
+            .unwrap_err()
+            .to_string();
         assert!(missing.contains("short.toml") && missing.contains("model"), "{missing}");
-        let misspelt = Experiment::parse(&format!("{SHORT}[evaluation]\nbudget = [4]\n"), "short.toml").unwrap_err().to_string();
+        let misspelt =
+            Experiment::parse(&format!("{SHORT}[evaluation]\nbudget = [4]\n"), "short.toml")
+                .unwrap_err()
+                .to_string();
         assert!(misspelt.contains("budgets"), "{misspelt}");
     }
 }

@@ -1,10 +1,12 @@
-//! From one file to the whole study: data and split, warm-up, one branch per objective, one cell per (objective, strategy, budget),
-//! and the report.
+//! From one file to the whole study: data and split, warm-up, one branch per objective, one cell
+//! per (objective, strategy, budget), and the report.
 //!
-//! An [`Experiment`] is read from TOML; a [`Plan`] is the directed graph of its steps, each with a key that hashes everything it
-//! depends on; [`run`] does what is not up to date. Anything may be interrupted and run again.
+//! An [`Experiment`] is read from TOML; a [`Plan`] is the directed graph of its steps, each with a
+//! key that hashes everything it depends on; [`run`] does what is not up to date. Anything may be
+//! interrupted and run again.
 //!
-//! Deliberately does not know which prover is searched or which device computes: both are handed in.
+//! Deliberately does not know which prover is searched or which device computes: both are handed
+//! in.
 
 mod cells;
 mod config;

@@ -1,5 +1,5 @@
-//! What the paper could only bound, measured on search trees: what a miss costs (kappa), how often it is never recovered from (q),
-//! and how often another proof is found instead (bypass).
+//! What the paper could only bound, measured on search trees: what a miss costs (kappa), how often
+//! it is never recovered from (q), and how often another proof is found instead (bypass).
 
 use std::collections::HashMap;
 
@@ -18,9 +18,11 @@ pub struct OffTrace {
     pub misses: u64,
     /// Of these, the ones after which a demonstrated state was expanded again.
     pub returned: u64,
-    /// kappa: mean expansions from a miss until a demonstrated state was expanded again, the miss included.
+    /// kappa: mean expansions from a miss until a demonstrated state was expanded again, the miss
+    /// included.
     pub kappa: f64,
-    /// q: share of misses after which no demonstrated state was ever expanded again, among those that left budget to do so.
+    /// q: share of misses after which no demonstrated state was ever expanded again, among those
+    /// that left budget to do so.
     pub absorption: f64,
     /// Theorems proved along the demonstrated trace.
     pub along_trace: usize,
@@ -28,23 +30,28 @@ pub struct OffTrace {
     pub bypass: usize,
 }
 
-/// Measures trees against the demonstrations. A state counts as demonstrated if its text is that of a state of the trace, so a
-/// different tactic that leads to the same state is a hit, as it is for the search.
+/// Measures trees against the demonstrations. A state counts as demonstrated if its text is that of
+/// a state of the trace, so a different tactic that leads to the same state is a hit, as it is for
+/// the search.
 pub fn measure(strategy: &str, trees: &[TreeRecord], traces: &[Trace]) -> OffTrace {
-    let traces: HashMap<&str, &Trace> = traces.iter().map(|trace| (trace.theorem.name.as_str(), trace)).collect();
+    let traces: HashMap<&str, &Trace> =
+        traces.iter().map(|trace| (trace.theorem.name.as_str(), trace)).collect();
     let mut found = OffTrace { strategy: strategy.to_string(), ..OffTrace::default() };
     let (mut cost, mut lost, mut decided) = (0u64, 0u64, 0u64);
     for tree in trees {
         let Some(trace) = traces.get(tree.theorem.as_str()) else { continue };
         found.theorems += 1;
-        let position: HashMap<&str, usize> = trace.steps.iter().enumerate().map(|(t, step)| (step.state.as_str(), t)).collect();
+        let position: HashMap<&str, usize> =
+            trace.steps.iter().enumerate().map(|(t, step)| (step.state.as_str(), t)).collect();
         // Position on the trace of the node that each expansion made; expansion 0 is the root.
         let mut on_trace: Vec<Option<usize>> = vec![position.get(tree.root.as_str()).copied()];
         let mut open_miss: Option<usize> = None;
         for (index, expansion) in tree.expansions.iter().enumerate() {
             let number = index + 1;
             let here = on_trace[expansion.parent as usize];
-            let reached = (expansion.verdict == "open").then(|| position.get(expansion.text.as_str()).copied()).flatten();
+            let reached = (expansion.verdict == "open")
+                .then(|| position.get(expansion.text.as_str()).copied())
+                .flatten();
             if let Some(t) = here {
                 if let Some(missed_at) = open_miss.take() {
                     found.returned += 1;
@@ -65,8 +72,8 @@ pub fn measure(strategy: &str, trees: &[TreeRecord], traces: &[Trace]) -> OffTra
             }
             on_trace.push(reached);
         }
-        // A miss that is still open at the end was not recovered from; unless another proof made that needless, or it was the last
-        // expansion and says nothing.
+        // A miss that is still open at the end was not recovered from; unless another proof made
+        // that needless, or it was the last expansion and says nothing.
         let proved = tree.expansions.last().is_some_and(|last| last.verdict == "proved");
         if let Some(missed_at) = open_miss
             && missed_at < tree.expansions.len()
@@ -76,7 +83,8 @@ pub fn measure(strategy: &str, trees: &[TreeRecord], traces: &[Trace]) -> OffTra
             lost += 1;
         }
     }
-    found.kappa = if found.returned > 0 { (cost as f64 / found.returned as f64).max(1.0) } else { 1.0 };
+    found.kappa =
+        if found.returned > 0 { (cost as f64 / found.returned as f64).max(1.0) } else { 1.0 };
     // Below one: a search that never came back in this sample might still do so.
     found.absorption = if decided > 0 { lost as f64 / (decided + 1) as f64 } else { 0.0 };
     found
@@ -90,15 +98,27 @@ mod tests {
     use super::*;
 
     fn expansion(parent: u64, verdict: &str, text: &str) -> TreeExpansion {
-        TreeExpansion { parent, tactic: String::new(), log_p: -1.0, verdict: verdict.into(), text: text.into(), score: None }
+        TreeExpansion {
+            parent,
+            tactic: String::new(),
+            log_p: -1.0,
+            verdict: verdict.into(),
+            text: text.into(),
+            score: None,
+        }
     }
 
     #[test]
     fn costs_losses_and_bypasses_are_told_apart() {
         let step = |state: &str| Step { state: state.into(), tactic: "t".into(), next: None };
         let theorem = |name: &str| Theorem { name: name.into(), ..Theorem::default() };
-        let trace = |name: &str| Trace { theorem: theorem(name), steps: vec![step("x0"), step("x1")] };
-        let tree = |name: &str, expansions| TreeRecord { theorem: name.into(), root: "x0".into(), expansions };
+        let trace =
+            |name: &str| Trace { theorem: theorem(name), steps: vec![step("x0"), step("x1")] };
+        let tree = |name: &str, expansions| TreeRecord {
+            theorem: name.into(),
+            root: "x0".into(),
+            expansions,
+        };
         let returned = vec![
             expansion(0, "open", "off"),  // a miss at x0 ...
             expansion(1, "rejected", ""), // ... one expansion off the trace ...
@@ -106,7 +126,11 @@ mod tests {
             expansion(3, "rejected", ""), // a miss at x1 that costs one
             expansion(3, "proved", ""),
         ];
-        let lost = vec![expansion(0, "open", "off"), expansion(1, "rejected", ""), expansion(1, "rejected", "")];
+        let lost = vec![
+            expansion(0, "open", "off"),
+            expansion(1, "rejected", ""),
+            expansion(1, "rejected", ""),
+        ];
         let bypass = vec![expansion(0, "open", "off"), expansion(1, "proved", "")];
         let trees = [tree("a", returned), tree("b", lost), tree("c", bypass)];
         let found = measure("bfs", &trees, &[trace("a"), trace("b"), trace("c")]);

@@ -15,7 +15,8 @@ pub enum StepKind {
     Data,
     /// The common ancestor.
     WarmUp,
-    /// Searches with the warm-up model on validation theorems, to measure kappa, q and bypass under one strategy.
+    /// Searches with the warm-up model on validation theorems, to measure kappa, q and bypass under
+    /// one strategy.
     OffTrace {
         /// The strategy.
         strategy: String,
@@ -65,12 +66,23 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of an experiment. `source` identifies the data itself: the hash of a database or of a file of traces.
+    /// The plan of an experiment. `source` identifies the data itself: the hash of a database or of
+    /// a file of traces.
     pub fn new(experiment: &Experiment, source: &str) -> Self {
         let mut plan = Plan { steps: Vec::new() };
-        plan.push("data", StepKind::Data, &[], &[&json(&experiment.data), &experiment.seed.to_string(), source]);
+        plan.push(
+            "data",
+            StepKind::Data,
+            &[],
+            &[&json(&experiment.data), &experiment.seed.to_string(), source],
+        );
         let model = json(&experiment.model);
-        plan.push("warm-up", StepKind::WarmUp, &["data"], &[&model, &json(&experiment.warm_up), &experiment.seed.to_string()]);
+        plan.push(
+            "warm-up",
+            StepKind::WarmUp,
+            &["data"],
+            &[&model, &json(&experiment.warm_up), &experiment.seed.to_string()],
+        );
         let evaluation = &experiment.evaluation;
         let (searches, measures) = (searching(experiment), measuring(experiment));
         let mut cells = Vec::new();
@@ -83,7 +95,8 @@ impl Plan {
             };
             for &budget in &budgets {
                 let several = budgets.len() > 1;
-                let name = if several { format!("{}-n{budget}", choice.label()) } else { choice.label() };
+                let name =
+                    if several { format!("{}-n{budget}", choice.label()) } else { choice.label() };
                 let mut after = vec!["warm-up".to_string()];
                 if matches!(&choice.prior, Some(PriorChoice::Named(_))) {
                     after.push(plan.off_trace(objective.name(), budget, &measures));
@@ -103,7 +116,12 @@ impl Plan {
                     }
                     for strategy in &evaluation.strategies {
                         if evaluation.cells == Cells::All || made_for(objective, strategy) {
-                            cells.push((format!("branch {name}"), choice.label(), strategy.clone(), deployed));
+                            cells.push((
+                                format!("branch {name}"),
+                                choice.label(),
+                                strategy.clone(),
+                                deployed,
+                            ));
                         }
                     }
                 }
@@ -113,7 +131,12 @@ impl Plan {
         for (branch, objective, strategy, budget) in cells {
             let name = format!("cell {objective} {strategy} n{budget}");
             all.push(name.clone());
-            let kind = StepKind::Cell { branch: branch.clone(), objective, strategy: strategy.clone(), budget };
+            let kind = StepKind::Cell {
+                branch: branch.clone(),
+                objective,
+                strategy: strategy.clone(),
+                budget,
+            };
             plan.push(&name, kind, &[&branch], &[&searches, &strategy, &budget.to_string()]);
         }
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -131,7 +154,8 @@ impl Plan {
     }
 
     fn push(&mut self, name: &str, kind: StepKind, after: &[&str], inputs: &[&str]) {
-        let keys: HashMap<&str, &str> = self.steps.iter().map(|step| (step.name.as_str(), step.key.as_str())).collect();
+        let keys: HashMap<&str, &str> =
+            self.steps.iter().map(|step| (step.name.as_str(), step.key.as_str())).collect();
         let mut hasher = blake3::Hasher::new();
         // A new version of a step's output format is a new outcome.
         for part in [env!("CARGO_PKG_VERSION"), name].into_iter().chain(inputs.iter().copied()) {
@@ -146,12 +170,17 @@ impl Plan {
         self.steps.push(Step { name: name.to_string(), kind, after, key });
     }
 
-    /// The steps that still have to be done in this folder, in order. The report takes seconds and is always made anew.
+    /// The steps that still have to be done in this folder, in order. The report takes seconds and
+    /// is always made anew.
     pub fn outstanding(&self, folder: &Path) -> Vec<&Step> {
-        self.steps.iter().filter(|step| step.kind == StepKind::Report || !stamp::is_done(folder, step)).collect()
+        self.steps
+            .iter()
+            .filter(|step| step.kind == StepKind::Report || !stamp::is_done(folder, step))
+            .collect()
     }
 
-    /// The plan as text: every step, whether it is up to date, and what it costs: how long it took last time, or how much work it is.
+    /// The plan as text: every step, whether it is up to date, and what it costs: how long it took
+    /// last time, or how much work it is.
     pub fn describe(&self, experiment: &Experiment, folder: &Path) -> String {
         let mut text = String::new();
         let (mut known, mut unknown) = (0.0, 0);
@@ -183,11 +212,17 @@ impl Plan {
     }
 }
 
-/// Everything that an off-trace measurement depends on besides its model, strategy and budget: it has a pool of its own.
+/// Everything that an off-trace measurement depends on besides its model, strategy and budget: it
+/// has a pool of its own.
 fn measuring(experiment: &Experiment) -> String {
     let evaluation = &experiment.evaluation;
     let parts = (
-        (&evaluation.search, evaluation.temperature, evaluation.max_tokens, evaluation.steps.to_string()),
+        (
+            &evaluation.search,
+            evaluation.temperature,
+            evaluation.max_tokens,
+            evaluation.steps.to_string(),
+        ),
         (evaluation.time_limit, evaluation.theorem_time_limit, experiment.seed),
     );
     json(&parts)
@@ -197,7 +232,13 @@ fn measuring(experiment: &Experiment) -> String {
 fn searching(experiment: &Experiment) -> String {
     let evaluation = &experiment.evaluation;
     let parts = (
-        (&evaluation.search, evaluation.temperature, evaluation.max_tokens, evaluation.limit, evaluation.steps.to_string()),
+        (
+            &evaluation.search,
+            evaluation.temperature,
+            evaluation.max_tokens,
+            evaluation.limit,
+            evaluation.steps.to_string(),
+        ),
         (evaluation.time_limit, evaluation.theorem_time_limit, experiment.seed, evaluation.trees),
     );
     json(&parts)
@@ -206,19 +247,27 @@ fn searching(experiment: &Experiment) -> String {
 /// How much work a step is, where it was never timed.
 fn work(experiment: &Experiment, step: &Step) -> String {
     let theorems = experiment.evaluation.limit.map_or("all".to_string(), |limit| limit.to_string());
-    let traces = experiment.data.limit.map_or("all".to_string(), |limit| format!("at most {limit}"));
+    let traces =
+        experiment.data.limit.map_or("all".to_string(), |limit| format!("at most {limit}"));
     match &step.kind {
         StepKind::Data => "extract, replay and split".to_string(),
         StepKind::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
-        StepKind::Branch { .. } => format!("{} epochs over {traces} traces", experiment.branch.epochs),
-        StepKind::OffTrace { budget, .. } => format!("up to {budget} expansions for each of 200 validation theorems"),
-        StepKind::Cell { budget, .. } => format!("up to {budget} expansions for each of {theorems} theorems"),
+        StepKind::Branch { .. } => {
+            format!("{} epochs over {traces} traces", experiment.branch.epochs)
+        }
+        StepKind::OffTrace { budget, .. } => {
+            format!("up to {budget} expansions for each of 200 validation theorems")
+        }
+        StepKind::Cell { budget, .. } => {
+            format!("up to {budget} expansions for each of {theorems} theorems")
+        }
         StepKind::Report => "seconds".to_string(),
     }
 }
 
-/// Whether an objective belongs under a strategy: the search-agnostic ones everywhere, the others under the strategy they model. `bfs` and
-/// `dfs` share one recurrence, so a single `bfs` branch serves both.
+/// Whether an objective belongs under a strategy: the search-agnostic ones everywhere, the others
+/// under the strategy they model. `bfs` and `dfs` share one recurrence, so a single `bfs` branch
+/// serves both.
 fn made_for(objective: Objective, strategy: &str) -> bool {
     match objective {
         Objective::Ce | Objective::Ua => true,

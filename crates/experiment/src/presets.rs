@@ -7,17 +7,36 @@ use crate::error::{Error, Result};
 pub const PRESETS: [(&str, &str, &str); 7] = [
     ("demo", "Metamath on two CPU cores, in minutes", include_str!("../presets/demo.toml")),
     ("metamath", "Metamath at full size, on one GPU", include_str!("../presets/metamath.toml")),
-    ("lean-demo", "the bundled Lean library, on the CPU", include_str!("../presets/lean-demo.toml")),
-    ("paper-matrix", "the paper's experiment 1: six strategies at N = 256", include_str!("../presets/paper-matrix.toml")),
-    ("paper-sweep", "the paper's experiment 2: N = 16 to 1024", include_str!("../presets/paper-sweep.toml")),
-    ("paper-matching", "the paper's strategy matching", include_str!("../presets/paper-matching.toml")),
+    (
+        "lean-demo",
+        "the bundled Lean library, on the CPU",
+        include_str!("../presets/lean-demo.toml"),
+    ),
+    (
+        "paper-matrix",
+        "the paper's experiment 1: six strategies at N = 256",
+        include_str!("../presets/paper-matrix.toml"),
+    ),
+    (
+        "paper-sweep",
+        "the paper's experiment 2: N = 16 to 1024",
+        include_str!("../presets/paper-sweep.toml"),
+    ),
+    (
+        "paper-matching",
+        "the paper's strategy matching",
+        include_str!("../presets/paper-matching.toml"),
+    ),
     ("paper-priors", "the paper's off-trace priors", include_str!("../presets/paper-priors.toml")),
 ];
 
 /// A preset by name.
 pub fn preset(name: &str) -> Result<Experiment> {
     let Some((_, _, text)) = PRESETS.iter().find(|(known, ..)| *known == name) else {
-        let nearest = PRESETS.iter().min_by_key(|(known, ..)| distance(name, known)).expect("there are presets");
+        let nearest = PRESETS
+            .iter()
+            .min_by_key(|(known, ..)| distance(name, known))
+            .expect("there are presets");
         let names: Vec<&str> = PRESETS.iter().map(|(known, ..)| *known).collect();
         return Err(Error::Config(format!(
             "there is no file and no preset `{name}`; did you mean `{}`? The presets are {}",
@@ -44,6 +63,9 @@ mod tests {
         assert!(preset("dmeo").unwrap_err().to_string().contains("did you mean `demo`"));
         let text = PRESETS[0].2.replace("[evaluation]", "[evaluation]\nstrategy = 3");
         let error = Experiment::parse(&text, "x.toml").unwrap_err().to_string();
-        assert!(error.contains("strategy") && error.contains("did you mean `strategies`"), "{error}");
+        assert!(
+            error.contains("strategy") && error.contains("did you mean `strategies`"),
+            "{error}"
+        );
     }
 }

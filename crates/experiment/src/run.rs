@@ -19,7 +19,8 @@ use crate::plan::{Plan, Step, StepKind};
 use crate::{cells, stamp, steps, time};
 
 /// Loads a model by name.
-pub type Load<'a, B> = dyn Fn(&str, bool) -> std::result::Result<(Model<B>, Tokenizer), String> + 'a;
+pub type Load<'a, B> =
+    dyn Fn(&str, bool) -> std::result::Result<(Model<B>, Tokenizer), String> + 'a;
 
 /// What an experiment needs from outside.
 pub struct Host<'a, B: Backend> {
@@ -46,7 +47,11 @@ pub struct Host<'a, B: Backend> {
 }
 
 /// Runs an experiment to its report; none if the plan has no such step.
-pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>) -> Result<Option<Report>> {
+pub fn run<B: Backend>(
+    experiment: &Experiment,
+    plan: &Plan,
+    host: &Host<'_, B>,
+) -> Result<Option<Report>> {
     std::fs::create_dir_all(host.folder).map_err(Error::io(host.folder))?;
     let outstanding: Vec<Step> = plan.outstanding(host.folder).into_iter().cloned().collect();
     let done = plan.steps.len() - outstanding.len();
@@ -77,15 +82,23 @@ pub fn run<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>)
         match &step.kind {
             StepKind::Data => (host.data)(&host.folder.join("data")).map_err(fail)?,
             StepKind::WarmUp => steps::warm_up(experiment, host, &step.name)?,
-            StepKind::Branch { choice, budget } => steps::branch(experiment, host, &step.name, choice, *budget)?,
-            StepKind::OffTrace { strategy, budget } => steps::off_trace(experiment, host, &step.name, strategy, *budget)?,
+            StepKind::Branch { choice, budget } => {
+                steps::branch(experiment, host, &step.name, choice, *budget)?
+            }
+            StepKind::OffTrace { strategy, budget } => {
+                steps::off_trace(experiment, host, &step.name, strategy, *budget)?
+            }
             StepKind::Report => {
                 time::write(plan, host.folder)?;
-                report = Some(catamount_report::report(host.folder).map_err(|error| fail(error.to_string()))?);
+                report = Some(
+                    catamount_report::report(host.folder)
+                        .map_err(|error| fail(error.to_string()))?,
+                );
             }
             StepKind::Cell { .. } => {}
         }
-        // A step that was cut short has said so itself; one that came to its end is done, whatever was pressed meanwhile.
+        // A step that was cut short has said so itself; one that came to its end is done, whatever
+        // was pressed meanwhile.
         stamp::finish(host.folder, step, started.elapsed().as_secs_f64())?;
         rest = &rest[1..];
     }
@@ -107,9 +120,13 @@ fn search<B: Backend>(
     let mut ended = |step: &Step, run: &CellRun| {
         let number = number + group.iter().position(|other| other.name == step.name).unwrap_or(0);
         (host.say)(&format!("[{number}/{}] {}", plan.steps.len(), step.name));
-        let (theorems, proved, errors) = (run.records.len(), run.count(Outcome::Proved), run.count(Outcome::Error));
+        let (theorems, proved, errors) =
+            (run.records.len(), run.count(Outcome::Proved), run.count(Outcome::Error));
         let share = 100.0 * proved as f64 / theorems.max(1) as f64;
-        (host.say)(&format!("  {proved} of {theorems} proved ({share:.1} %), {errors} errors; {}", run.spent));
+        (host.say)(&format!(
+            "  {proved} of {theorems} proved ({share:.1} %), {errors} errors; {}",
+            run.spent
+        ));
         if errors > 0 {
             // Not done: the same command tries them again.
             (host.say)("  run the same command again to retry the errors");
@@ -144,5 +161,6 @@ fn write_plan<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, 
         "experiment": experiment,
     });
     let path = host.folder.join("plan.json");
-    std::fs::write(&path, serde_json::to_string_pretty(&text).expect("plain data")).map_err(Error::io(&path))
+    std::fs::write(&path, serde_json::to_string_pretty(&text).expect("plain data"))
+        .map_err(Error::io(&path))
 }

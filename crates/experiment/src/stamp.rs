@@ -31,7 +31,8 @@ fn read(folder: &Path, step: &Step) -> Option<Stamp> {
 fn write(folder: &Path, step: &Step, done: bool, seconds: f64) -> Result<()> {
     let path = path(folder, step);
     let part = path.with_extension("part");
-    let text = serde_json::to_string(&Stamp { key: step.key.clone(), done, seconds }).expect("plain data");
+    let text =
+        serde_json::to_string(&Stamp { key: step.key.clone(), done, seconds }).expect("plain data");
     fs::create_dir_all(path.parent().expect("in a folder")).map_err(Error::io(&path))?;
     fs::write(&part, text).map_err(Error::io(&part))?;
     fs::rename(&part, &path).map_err(Error::io(&path))
@@ -42,8 +43,8 @@ pub(crate) fn is_done(folder: &Path, step: &Step) -> bool {
     read(folder, step).is_some_and(|stamp| stamp.done && stamp.key == step.key)
 }
 
-/// Begins a step, or continues it. If it was begun under another key, its old files (relative to the folder) are moved to `stale/`,
-/// where nothing reads them and nothing is lost.
+/// Begins a step, or continues it. If it was begun under another key, its old files (relative to
+/// the folder) are moved to `stale/`, where nothing reads them and nothing is lost.
 pub(crate) fn begin(folder: &Path, step: &Step, files: &[PathBuf]) -> Result<()> {
     let same = read(folder, step).is_some_and(|stamp| stamp.key == step.key);
     if !same {

@@ -22,10 +22,12 @@ use crate::stamp::file_name;
 /// Theorems on which off-trace behaviour is measured, and whose trees are kept for it.
 const MEASURED: usize = 200;
 
-/// The files of a step, relative to the study's folder: what is moved aside when the step's key changes.
+/// The files of a step, relative to the study's folder: what is moved aside when the step's key
+/// changes.
 pub(crate) fn files(step: &Step) -> Vec<PathBuf> {
     let log = |log: PathBuf| {
-        let siblings = ["manifest.json", "times.jsonl", "trees.jsonl", "spent.json"].map(|suffix| sibling(&log, suffix));
+        let siblings = ["manifest.json", "times.jsonl", "trees.jsonl", "spent.json"]
+            .map(|suffix| sibling(&log, suffix));
         siblings.into_iter().chain([log]).collect()
     };
     match &step.kind {
@@ -54,11 +56,13 @@ pub(crate) fn branch_name(step: &str) -> String {
 }
 
 pub(crate) fn cell_log(step: &str) -> PathBuf {
-    PathBuf::from("cells").join(format!("{}.jsonl", file_name(step.strip_prefix("cell ").unwrap_or(step))))
+    PathBuf::from("cells")
+        .join(format!("{}.jsonl", file_name(step.strip_prefix("cell ").unwrap_or(step))))
 }
 
 fn off_trace_log(step: &str) -> PathBuf {
-    PathBuf::from("off-trace").join(format!("{}.jsonl", file_name(step.strip_prefix("off-trace ").unwrap_or(step))))
+    PathBuf::from("off-trace")
+        .join(format!("{}.jsonl", file_name(step.strip_prefix("off-trace ").unwrap_or(step))))
 }
 
 pub(crate) fn traces<B: Backend>(host: &Host<'_, B>, part: &str) -> Result<Vec<Trace>> {
@@ -74,31 +78,62 @@ fn training_traces<B: Backend>(experiment: &Experiment, host: &Host<'_, B>) -> R
     traces.sort_by_key(|trace| order.named(&trace.theorem.name).0);
     traces.truncate(experiment.data.limit.unwrap_or(usize::MAX));
     if traces.is_empty() {
-        return Err(Error::Config(format!("no training trace has {} steps", experiment.data.steps)));
+        return Err(Error::Config(format!(
+            "no training trace has {} steps",
+            experiment.data.steps
+        )));
     }
     Ok(traces)
 }
 
 /// Trains the common ancestor.
-pub(crate) fn warm_up<B: Backend>(experiment: &Experiment, host: &Host<'_, B>, step: &str) -> Result<()> {
+pub(crate) fn warm_up<B: Backend>(
+    experiment: &Experiment,
+    host: &Host<'_, B>,
+    step: &str,
+) -> Result<()> {
     let traces = training_traces(experiment, host)?;
     let (model, tokenizer) = match &experiment.model {
-        ModelChoice::Pretrained { base } => (host.load)(base, experiment.warm_up.lora.is_none()).map_err(Error::step(step))?,
+        ModelChoice::Pretrained { base } => {
+            (host.load)(base, experiment.warm_up.lora.is_none()).map_err(Error::step(step))?
+        }
         ModelChoice::Scratch { hidden, layers, vocab, positions, tokenizer } => {
-            let texts = traces.iter().flat_map(|trace| &trace.steps).flat_map(|step| [&step.state, &step.tactic]);
+            let texts = traces
+                .iter()
+                .flat_map(|trace| &trace.steps)
+                .flat_map(|step| [&step.state, &step.tactic]);
             let tokenizer = match tokenizer.as_str() {
                 "symbols" => Tokenizer::train_symbols(texts, *vocab),
-                "bpe" => Tokenizer::train_bpe(texts.cloned().collect::<Vec<_>>().into_iter(), *vocab),
-                other => return Err(Error::Config(format!("unknown tokenizer `{other}`; the known ones are symbols, bpe"))),
+                "bpe" => {
+                    Tokenizer::train_bpe(texts.cloned().collect::<Vec<_>>().into_iter(), *vocab)
+                }
+                other => {
+                    return Err(Error::Config(format!(
+                        "unknown tokenizer `{other}`; the known ones are symbols, bpe"
+                    )));
+                }
             };
             let tokenizer = tokenizer.map_err(|error| Error::step(step)(error.to_string()))?;
             let config = Config::small(tokenizer.vocab(), *hidden, *layers, *positions);
-            let model = Model::init(Arc::clone(&host.backend), config, Stream::new(experiment.seed).named("model"));
+            let model = Model::init(
+                Arc::clone(&host.backend),
+                config,
+                Stream::new(experiment.seed).named("model"),
+            );
             (model.map_err(|error| Error::step(step)(error.to_string()))?, tokenizer)
         }
     };
     let objective = Surrogate::new(Objective::Ce, 0);
-    train_and_export(experiment, host, step, model, &tokenizer, &traces, &objective, &experiment.warm_up)
+    train_and_export(
+        experiment,
+        host,
+        step,
+        model,
+        &tokenizer,
+        &traces,
+        &objective,
+        &experiment.warm_up,
+    )
 }
 
 /// Trains one objective's branch from the warm-up.
@@ -112,11 +147,24 @@ pub(crate) fn branch<B: Backend>(
     let traces = training_traces(experiment, host)?;
     let objective = surrogate(host, choice, budget)?;
     let (model, tokenizer) = load_model(experiment, host, step, "warm-up", true)?;
-    train_and_export(experiment, host, step, model, &tokenizer, &traces, &objective, &experiment.branch)
+    train_and_export(
+        experiment,
+        host,
+        step,
+        model,
+        &tokenizer,
+        &traces,
+        &objective,
+        &experiment.branch,
+    )
 }
 
 /// The surrogate of a branch; a measured prior is read from the measurement.
-fn surrogate<B: Backend>(host: &Host<'_, B>, choice: &ObjectiveChoice, budget: u64) -> Result<Surrogate> {
+fn surrogate<B: Backend>(
+    host: &Host<'_, B>,
+    choice: &ObjectiveChoice,
+    budget: u64,
+) -> Result<Surrogate> {
     let objective = choice.objective().map_err(Error::Config)?;
     // Pass@N counts rollouts; the paper trains with a quarter of the expansions.
     let budget = if objective == Objective::Pass { (budget / 4).max(1) } else { budget };
@@ -129,11 +177,15 @@ fn surrogate<B: Backend>(host: &Host<'_, B>, choice: &ObjectiveChoice, budget: u
             let log = off_trace_log(&format!("off-trace {objective} n{budget}"));
             let path = host.folder.join(log.with_extension("measured.json"));
             let text = std::fs::read(&path).map_err(Error::io(&path))?;
-            let found: OffTrace = serde_json::from_slice(&text).map_err(|error| Error::Config(error.to_string()))?;
-            Prior::new(found.kappa, found.absorption).map_err(|error| Error::Config(error.to_string()))?
+            let found: OffTrace =
+                serde_json::from_slice(&text).map_err(|error| Error::Config(error.to_string()))?;
+            Prior::new(found.kappa, found.absorption)
+                .map_err(|error| Error::Config(error.to_string()))?
         }
     };
-    Surrogate::new(objective, budget).with_prior(prior).map_err(|error| Error::Config(error.to_string()))
+    Surrogate::new(objective, budget)
+        .with_prior(prior)
+        .map_err(|error| Error::Config(error.to_string()))
 }
 
 #[allow(clippy::too_many_arguments, reason = "warm-up and branches differ in all of them")]
@@ -158,8 +210,14 @@ fn train_and_export<B: Backend>(
     };
     let loss = summary.last.map_or(String::new(), |last| format!(", loss {:.3}", last.loss));
     (host.say)(&format!(
-        "  {} steps over {} examples of {} traces ({} too long, {} traces infeasible, {} skipped){loss}",
-        summary.step, summary.examples, summary.traces, summary.dropped, summary.infeasible, summary.skipped
+        "  {} steps over {} examples of {} traces ({} too long, {} traces infeasible, {} \
+         skipped){loss}",
+        summary.step,
+        summary.examples,
+        summary.traces,
+        summary.dropped,
+        summary.infeasible,
+        summary.skipped
     ));
     let base = match &experiment.model {
         ModelChoice::Pretrained { base } => base.as_str(),
@@ -181,7 +239,8 @@ pub(crate) fn load_model<B: Backend>(
     match (&experiment.model, &experiment.branch.lora) {
         (ModelChoice::Pretrained { base }, Some(_)) => {
             let (mut model, tokenizer) = (host.load)(base, false).map_err(Error::step(step))?;
-            let adapter = load_adapter(&*host.backend, &model.config, &folder, trained).map_err(fail)?;
+            let adapter =
+                load_adapter(&*host.backend, &model.config, &folder, trained).map_err(fail)?;
             model.swap_adapter(Some(adapter));
             Ok((model, tokenizer))
         }
@@ -204,14 +263,16 @@ pub(crate) fn off_trace<B: Backend>(
     Sampler::default().search(experiment, host, "warm-up", &[cell], &mut |_, _| Ok(()))?;
     let path = sibling(&log, "trees.jsonl");
     let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
-    let trees: Vec<TreeRecord> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let trees: Vec<TreeRecord> =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let found = measure(strategy, &trees, &traces(host, "valid")?);
     (host.say)(&format!(
         "  measured on {} theorems: kappa {:.2}, q {:.3}; {} proved along the trace, {} otherwise",
         found.theorems, found.kappa, found.absorption, found.along_trace, found.bypass
     ));
     let path = log.with_extension("measured.json");
-    std::fs::write(&path, serde_json::to_vec_pretty(&found).expect("plain data")).map_err(Error::io(&path))?;
+    std::fs::write(&path, serde_json::to_vec_pretty(&found).expect("plain data"))
+        .map_err(Error::io(&path))?;
     collect_off_trace(host)
 }
 
@@ -228,5 +289,6 @@ fn collect_off_trace<B: Backend>(host: &Host<'_, B>) -> Result<()> {
     }
     found.sort_by(|a, b| a.strategy.cmp(&b.strategy));
     let path = host.folder.join("offtrace.json");
-    std::fs::write(&path, serde_json::to_vec_pretty(&found).expect("plain data")).map_err(Error::io(&path))
+    std::fs::write(&path, serde_json::to_vec_pretty(&found).expect("plain data"))
+        .map_err(Error::io(&path))
 }

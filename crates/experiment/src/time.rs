@@ -1,4 +1,5 @@
-//! Where the time of a study went: `time.md`, made from the steps' stamps and from the clocks beside the cells' logs.
+//! Where the time of a study went: `time.md`, made from the steps' stamps and from the clocks
+//! beside the cells' logs.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,8 @@ impl Sampled {
         };
         let path = sampled_path(folder, model);
         std::fs::create_dir_all(path.parent().expect("in a folder")).map_err(Error::io(&path))?;
-        std::fs::write(&path, serde_json::to_vec_pretty(&sum).expect("plain data")).map_err(Error::io(&path))
+        std::fs::write(&path, serde_json::to_vec_pretty(&sum).expect("plain data"))
+            .map_err(Error::io(&path))
     }
 }
 
@@ -55,7 +57,9 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
     let (mut cells, mut models, mut searching) = (String::new(), String::new(), 0.0);
     for step in &plan.steps {
         let StepKind::Cell { .. } = &step.kind else {
-            if let (Some(seconds), false) = (stamp::last_seconds(folder, step), step.kind == StepKind::Report) {
+            if let (Some(seconds), false) =
+                (stamp::last_seconds(folder, step), step.kind == StepKind::Report)
+            {
                 text += &format!("| {} | {seconds:.1} |\n", step.name);
             }
             if let StepKind::Branch { .. } | StepKind::WarmUp = &step.kind {
@@ -91,13 +95,17 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
         }
     }
     text += &format!("| sampling for all cells | {searching:.1} |\n");
-    text += "\nCells of one model are searched together, so their seconds overlap. Policy: some search waited for the policy; both: the \
-             prover's threads had work at the same time; prover alone: no search waited for the policy. Prover and search are seconds \
+    text += "\nCells of one model are searched together, so their seconds overlap. Policy: some \
+     search waited for the policy; both: the \
+             prover's threads had work at the same time; prover alone: no search waited for the \
+             policy. Prover and search are seconds \
              summed over threads.\n\n\
-             | cell | seconds | policy | both | prover alone | prover s | prover and search s | threads busy |\n\
+             | cell | seconds | policy | both | prover alone | prover s | prover and search s | \
+             threads busy |\n\
              |---|---|---|---|---|---|---|---|\n";
     text += &cells;
-    text += "\n| model | sampling s | device busy | decoding steps | rows a step | tokens/s | prompts | tokens a prompt |\n\
+    text += "\n| model | sampling s | device busy | decoding steps | rows a step | tokens/s | \
+     prompts | tokens a prompt |\n\
              |---|---|---|---|---|---|---|---|\n";
     text + &models
 }

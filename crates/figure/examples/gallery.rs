@@ -1,4 +1,5 @@
-//! Draws one chart of every kind into a folder: `cargo run --release -p catamount-figure --example gallery -- FOLDER`.
+//! Draws one chart of every kind into a folder: `cargo run --release -p catamount-figure --example
+//! gallery -- FOLDER`.
 
 use std::path::PathBuf;
 
@@ -26,7 +27,9 @@ fn main() -> Result<(), SaveError> {
         .save(&dir, "gain")?;
 
     let strategies = ["Pass@N", "BFS", "DFS", "RDFS", "VDFS", "MCTS"];
-    let bar = |name: &str, values: [f64; 6]| Series::bars_of(name, values).bars(values.map(|v| (v - 3.7, v + 3.9)));
+    let bar = |name: &str, values: [f64; 6]| {
+        Series::bars_of(name, values).bars(values.map(|v| (v - 3.7, v + 3.9)))
+    };
     Figure::new("Proofs found at N = 256")
         .x(Axis::categories("deployed strategy", strategies))
         .y(Axis::linear("theorems proved").suffix("%"))
@@ -36,7 +39,9 @@ fn main() -> Result<(), SaveError> {
         .save(&dir, "rates")?;
 
     let edges: Vec<f64> = (0..=24).map(|i| f64::from(i) / 24.0).collect();
-    let sample = |power: f64| (0..600).map(|i| ((f64::from(i) + 0.5) / 600.0).powf(power)).collect::<Vec<f64>>();
+    let sample = |power: f64| {
+        (0..600).map(|i| ((f64::from(i) + 0.5) / 600.0).powf(power)).collect::<Vec<f64>>()
+    };
     Figure::new("Distribution of p before and after training")
         .x(Axis::linear("probability of the demonstrated tactic"))
         .y(Axis::linear("share of steps"))
@@ -44,15 +49,26 @@ fn main() -> Result<(), SaveError> {
         .add(Series::histogram("after", &sample(1.2), &edges))
         .save(&dir, "distribution")?;
 
-    let curve = |rate: f64| (0..9).map(move |k| (f64::from(1 << k), 40.0 * (1.0 - (-rate * f64::from(1 << k)).exp())));
+    let curve = |rate: f64| {
+        (0..9).map(move |k| (f64::from(1 << k), 40.0 * (1.0 - (-rate * f64::from(1 << k)).exp())))
+    };
     let panel = |title: &str, shift: f64| {
         Figure::new(title)
             .x(Axis::log("expansions").ticks([1.0, 4.0, 16.0, 64.0, 256.0]))
             .y(Axis::linear("proved").suffix("%").from(0.0).to(45.0))
             .add(Series::step("ce", curve(0.01 + shift)))
-            .add(Series::line("ua", curve(0.02 + shift)).plain().band(curve(0.02 + shift).map(|(_, y)| (y - 4.0, y + 4.0))))
+            .add(
+                Series::line("ua", curve(0.02 + shift))
+                    .plain()
+                    .band(curve(0.02 + shift).map(|(_, y)| (y - 4.0, y + 4.0))),
+            )
     };
-    let grid = Grid::new("Success against expansions", 3).subtitle("Every curve comes from one run at the largest budget");
-    strategies.iter().enumerate().fold(grid, |g, (i, s)| g.panel(panel(s, 0.004 * i as f64))).save(&dir, "curves")?;
+    let grid = Grid::new("Success against expansions", 3)
+        .subtitle("Every curve comes from one run at the largest budget");
+    strategies
+        .iter()
+        .enumerate()
+        .fold(grid, |g, (i, s)| g.panel(panel(s, 0.004 * i as f64)))
+        .save(&dir, "curves")?;
     Ok(())
 }

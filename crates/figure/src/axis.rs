@@ -28,13 +28,17 @@ impl Axis {
         Self::new(label, Scale::Linear)
     }
 
-    /// A logarithmic axis; values that are not positive are left out of the picture (they stay in the data file).
+    /// A logarithmic axis; values that are not positive are left out of the picture (they stay in
+    /// the data file).
     pub fn log(label: impl Into<String>) -> Self {
         Self::new(label, Scale::Log)
     }
 
     /// An axis of named places: value `i` stands at the middle of the `i`-th name.
-    pub fn categories<S: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = S>) -> Self {
+    pub fn categories<S: Into<String>>(
+        label: impl Into<String>,
+        names: impl IntoIterator<Item = S>,
+    ) -> Self {
         Self::new(label, Scale::Categories(names.into_iter().map(Into::into).collect()))
     }
 
@@ -78,7 +82,8 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
-    /// Fits an axis to the values that will be drawn on it. `padded` leaves air around the extremes of a free axis.
+    /// Fits an axis to the values that will be drawn on it. `padded` leaves air around the extremes
+    /// of a free axis.
     pub(crate) fn new(axis: &Axis, values: impl Iterator<Item = f64>, padded: bool) -> Self {
         if let Scale::Categories(names) = &axis.scale {
             let ticks = names.iter().enumerate().map(|(i, n)| (i as f64, n.clone())).collect();
@@ -95,7 +100,11 @@ impl Fitted {
             (low, high) = (0.0, 1.0);
         }
         let width = high - low;
-        let air = if width > 0.0 { width * 0.06 } else { (low.abs() * 0.1).max(if log { 0.3 } else { 0.5 }) };
+        let air = if width > 0.0 {
+            width * 0.06
+        } else {
+            (low.abs() * 0.1).max(if log { 0.3 } else { 0.5 })
+        };
         if padded || width == 0.0 {
             (low, high) = (low - air, high + air);
         }
@@ -115,7 +124,9 @@ impl Fitted {
         let ticks = at
             .into_iter()
             .filter(|&t| axis.holds(t) && (low - 1e-9..=high + 1e-9).contains(&to(t)))
-            .map(|t| (t, format!("{}{}", if log { short(t) } else { rounded(t, step) }, axis.suffix)))
+            .map(|t| {
+                (t, format!("{}{}", if log { short(t) } else { rounded(t, step) }, axis.suffix))
+            })
             .collect();
         Self { low, high, log, ticks }
     }
@@ -131,7 +142,11 @@ impl Fitted {
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 5.0;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough * 0.999).unwrap_or(10.0 * power);
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|s| *s >= rough * 0.999)
+        .unwrap_or(10.0 * power);
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
     (first..=last.min(first + 50)).map(|k| k as f64 * step).collect()
@@ -159,8 +174,11 @@ fn rounded(value: f64, step: f64) -> String {
     if value.abs() >= 1e6 || (value != 0.0 && step < 1e-4) {
         return short(value);
     }
-    let decimals =
-        (0..5).find(|&d| ((step * 10f64.powi(d)).fract()).min(1.0 - (step * 10f64.powi(d)).fract()) < 1e-6).unwrap_or(4);
+    let decimals = (0..5)
+        .find(|&d| {
+            ((step * 10f64.powi(d)).fract()).min(1.0 - (step * 10f64.powi(d)).fract()) < 1e-6
+        })
+        .unwrap_or(4);
     let text = format!("{value:.*}", decimals as usize);
     // A typographic minus, and never a signed zero.
     match text.strip_prefix('-') {
@@ -218,19 +236,39 @@ mod tests {
 
     #[test]
     fn ticks_are_round_numbers() {
-        assert_eq!(ticks(Axis::linear("").from(0.0).to(100.0).suffix("%"), &[]), ["0%", "20%", "40%", "60%", "80%", "100%"]);
-        assert_eq!(ticks(Axis::linear(""), &[-1.0, 1.0]), ["\u{2212}1.0", "\u{2212}0.5", "0.0", "0.5", "1.0"]);
-        assert_eq!(ticks(Axis::log("").ticks([16.0, 64.0, 256.0]), &[16.0, 256.0]), ["16", "64", "256"]);
-        assert_eq!(ticks(Axis::log(""), &[1e-8, 1.0]).first().map(String::as_str), Some("10\u{207b}\u{2078}"));
+        assert_eq!(
+            ticks(Axis::linear("").from(0.0).to(100.0).suffix("%"), &[]),
+            ["0%", "20%", "40%", "60%", "80%", "100%"]
+        );
+        assert_eq!(
+            ticks(Axis::linear(""), &[-1.0, 1.0]),
+            ["\u{2212}1.0", "\u{2212}0.5", "0.0", "0.5", "1.0"]
+        );
+        assert_eq!(
+            ticks(Axis::log("").ticks([16.0, 64.0, 256.0]), &[16.0, 256.0]),
+            ["16", "64", "256"]
+        );
+        assert_eq!(
+            ticks(Axis::log(""), &[1e-8, 1.0]).first().map(String::as_str),
+            Some("10\u{207b}\u{2078}")
+        );
         assert_eq!(ticks(Axis::categories("", ["a", "b"]), &[]), ["a", "b"]);
     }
 
     #[test]
     fn degenerate_data_still_has_an_axis() {
         for values in [&[][..], &[3.0], &[f64::NAN, f64::INFINITY]] {
-            for axis in [Axis::linear(""), Axis::log(""), Axis::linear("").from(5.0).to(5.0), Axis::linear("").to(f64::NAN)] {
+            for axis in [
+                Axis::linear(""),
+                Axis::log(""),
+                Axis::linear("").from(5.0).to(5.0),
+                Axis::linear("").to(f64::NAN),
+            ] {
                 let fitted = Fitted::new(&axis, values.iter().copied(), true);
-                assert!(fitted.low < fitted.high && !fitted.ticks.is_empty(), "{axis:?} {values:?} {fitted:?}");
+                assert!(
+                    fitted.low < fitted.high && !fitted.ticks.is_empty(),
+                    "{axis:?} {values:?} {fitted:?}"
+                );
             }
         }
     }
@@ -238,6 +276,17 @@ mod tests {
     #[test]
     fn short_numbers() {
         let texts = [0.0, 0.5, -12.0, 1024.0, 1e-5, 2.5e7, 9.999e-5].map(short);
-        assert_eq!(texts, ["0", "0.5", "\u{2212}12", "1024", "10\u{207b}\u{2075}", "2.5\u{b7}10\u{2077}", "10\u{207b}\u{2074}"]);
+        assert_eq!(
+            texts,
+            [
+                "0",
+                "0.5",
+                "\u{2212}12",
+                "1024",
+                "10\u{207b}\u{2075}",
+                "2.5\u{b7}10\u{2077}",
+                "10\u{207b}\u{2074}"
+            ]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The few SVG shapes a chart needs, written as text.
 //!
-//! Colour is set once per group as `color` and used as `currentColor` below it: a stylesheet can then re-theme a figure by
-//! class, while a renderer without one still finds the light values in the attributes.
+//! Colour is set once per group as `color` and used as `currentColor` below it: a stylesheet can
+//! then re-theme a figure by class, while a renderer without one still finds the light values in
+//! the attributes.
 
 use std::fmt::Write;
 
@@ -41,9 +42,17 @@ impl Canvas {
         self.out.push_str("</g>\n");
     }
 
-    /// Draws inside a rectangle and clips at its edges; coordinates inside are relative to its corner.
+    /// Draws inside a rectangle and clips at its edges; coordinates inside are relative to its
+    /// corner.
     pub(crate) fn clipped(&mut self, x: f64, y: f64, w: f64, h: f64, draw: impl FnOnce(&mut Self)) {
-        let _ = write!(self.out, r#"<svg x="{}" y="{}" width="{}" height="{}" overflow="hidden">"#, r(x), r(y), r(w), r(h));
+        let _ = write!(
+            self.out,
+            r#"<svg x="{}" y="{}" width="{}" height="{}" overflow="hidden">"#,
+            r(x),
+            r(y),
+            r(w),
+            r(h)
+        );
         draw(self);
         self.out.push_str("</svg>\n");
     }
@@ -82,7 +91,11 @@ impl Canvas {
     pub(crate) fn stroke(&mut self, runs: &[Vec<(f64, f64)>], width: f64, dashes: &str) {
         let d = runs.iter().map(|run| path(run)).collect::<String>();
         if !d.is_empty() {
-            let dash = if dashes.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dashes}""#) };
+            let dash = if dashes.is_empty() {
+                String::new()
+            } else {
+                format!(r#" stroke-dasharray="{dashes}""#)
+            };
             let _ = write!(
                 self.out,
                 r#"<path d="{d}" fill="none" stroke="currentColor" stroke-width="{width}" stroke-linejoin="round" stroke-linecap="round"{dash}/>"#
@@ -93,8 +106,11 @@ impl Canvas {
     /// A closed, tinted area.
     pub(crate) fn area(&mut self, points: &[(f64, f64)], opacity: f64) {
         if points.len() > 2 {
-            let _ =
-                write!(self.out, r#"<path d="{}Z" fill="currentColor" fill-opacity="{opacity}" stroke="none"/>"#, path(points));
+            let _ = write!(
+                self.out,
+                r#"<path d="{}Z" fill="currentColor" fill-opacity="{opacity}" stroke="none"/>"#,
+                path(points)
+            );
         }
     }
 
@@ -113,11 +129,19 @@ impl Canvas {
 
     /// The background.
     pub(crate) fn ground(&mut self, w: f64, h: f64) {
-        let _ = write!(self.out, r#"<rect width="{}" height="{}" fill="currentColor"/>"#, r(w), r(h));
+        let _ =
+            write!(self.out, r#"<rect width="{}" height="{}" fill="currentColor"/>"#, r(w), r(h));
     }
 
     /// A marker of the `shape`-th form, filled or hollow, with a tooltip.
-    pub(crate) fn marker(&mut self, shape: usize, (x, y): (f64, f64), size: f64, hollow: bool, tip: &str) {
+    pub(crate) fn marker(
+        &mut self,
+        shape: usize,
+        (x, y): (f64, f64),
+        size: f64,
+        hollow: bool,
+        tip: &str,
+    ) {
         let s = size;
         let around: &[(f64, f64)] = match shape % 8 {
             1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
@@ -143,16 +167,30 @@ impl Canvas {
             _ => &[],
         };
         // A hollow marker is filled with the ground, so that no line shows through it.
-        let _ = if hollow { write!(self.out, r#"<g class="cf-ground" color="{}">"#, role("ground")) } else { Ok(()) };
-        let tip = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) };
+        let _ = if hollow {
+            write!(self.out, r#"<g class="cf-ground" color="{}">"#, role("ground"))
+        } else {
+            Ok(())
+        };
+        let tip =
+            if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) };
         for outline in [false, true] {
             if outline && !hollow {
                 break;
             }
-            let paint =
-                if outline { r#"fill="none" stroke="currentColor" stroke-width="1.6""# } else { r#"fill="currentColor""# };
+            let paint = if outline {
+                r#"fill="none" stroke="currentColor" stroke-width="1.6""#
+            } else {
+                r#"fill="currentColor""#
+            };
             let _ = if around.is_empty() {
-                write!(self.out, r#"<circle cx="{}" cy="{}" r="{}" {paint}>{tip}</circle>"#, r(x), r(y), r(s))
+                write!(
+                    self.out,
+                    r#"<circle cx="{}" cy="{}" r="{}" {paint}>{tip}</circle>"#,
+                    r(x),
+                    r(y),
+                    r(s)
+                )
             } else {
                 let corners: Vec<_> = around.iter().map(|(a, b)| (x + a * s, y + b * s)).collect();
                 write!(self.out, r#"<path d="{}Z" {paint}>{tip}</path>"#, path(&corners))
@@ -164,19 +202,38 @@ impl Canvas {
     }
 
     /// A line of text.
-    pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, size: f64, bold: bool, text: &str) {
+    pub(crate) fn text(
+        &mut self,
+        (x, y): (f64, f64),
+        anchor: Anchor,
+        size: f64,
+        bold: bool,
+        text: &str,
+    ) {
         self.turned((x, y), anchor, size, bold, 0.0, text);
     }
 
     /// A line of text turned around its anchor.
-    pub(crate) fn turned(&mut self, (x, y): (f64, f64), anchor: Anchor, size: f64, bold: bool, degrees: f64, text: &str) {
+    pub(crate) fn turned(
+        &mut self,
+        (x, y): (f64, f64),
+        anchor: Anchor,
+        size: f64,
+        bold: bool,
+        degrees: f64,
+        text: &str,
+    ) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
         let weight = if bold { r#" font-weight="600""# } else { "" };
-        let turn = if degrees == 0.0 { String::new() } else { format!(r#" transform="rotate({degrees} {} {})""#, r(x), r(y)) };
+        let turn = if degrees == 0.0 {
+            String::new()
+        } else {
+            format!(r#" transform="rotate({degrees} {} {})""#, r(x), r(y))
+        };
         let _ = write!(
             self.out,
             r#"<text x="{}" y="{}" text-anchor="{anchor}" font-size="{size}"{weight}{turn} fill="currentColor">{}</text>"#,
@@ -187,7 +244,8 @@ impl Canvas {
     }
 }
 
-/// Superscripts drawn as small raised digits: few faces have the characters, and a fallback face would change mid-number.
+/// Superscripts drawn as small raised digits: few faces have the characters, and a fallback face
+/// would change mid-number.
 fn raised(text: &str) -> String {
     let plain = |c: char| match c {
         '\u{b9}' => Some('1'),
@@ -245,14 +303,20 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' | '\r' => out.push(' '),
-            c if c < ' ' || ('\u{7f}'..='\u{9f}').contains(&c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c if c < ' '
+                || ('\u{7f}'..='\u{9f}').contains(&c)
+                || matches!(c, '\u{fffe}' | '\u{ffff}') =>
+            {
+                out.push('\u{fffd}')
+            }
             c => out.push(c),
         }
     }
     out
 }
 
-/// Estimated width of a text in a common sans-serif face; errs on the wide side, so that nothing collides.
+/// Estimated width of a text in a common sans-serif face; errs on the wide side, so that nothing
+/// collides.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -289,8 +353,14 @@ mod tests {
 
     #[test]
     fn superscripts_are_raised_digits() {
-        assert_eq!(raised("10\u{207b}\u{2075}"), "10<tspan dy=\"-0.4em\" font-size=\"75%\">\u{2212}5</tspan>");
-        assert_eq!(raised("n\u{b2}%"), "n<tspan dy=\"-0.4em\" font-size=\"75%\">2</tspan><tspan dy=\"0.3em\">%</tspan>");
+        assert_eq!(
+            raised("10\u{207b}\u{2075}"),
+            "10<tspan dy=\"-0.4em\" font-size=\"75%\">\u{2212}5</tspan>"
+        );
+        assert_eq!(
+            raised("n\u{b2}%"),
+            "n<tspan dy=\"-0.4em\" font-size=\"75%\">2</tspan><tspan dy=\"0.3em\">%</tspan>"
+        );
         assert_eq!(raised("plain"), "plain");
     }
 

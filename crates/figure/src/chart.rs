@@ -7,7 +7,8 @@ use crate::palette::stylesheet;
 use crate::raster::{RasterError, png_from_svg};
 
 /// Faces that look alike and are found on most machines, the first that exists being used.
-pub(crate) const FACES: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
+pub(crate) const FACES: &str =
+    "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 /// The files a saved chart left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,8 @@ pub struct Saved {
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// A file could not be written.
-    #[error("cannot write {path}: {source}; check that the folder is writable and the disk has room", path = path.display())]
+    #[error("cannot write {path}: {source}; check that the folder is writable and the disk has \
+     room", path = path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -44,13 +46,22 @@ pub trait Chart {
     fn title(&self) -> &str;
     /// The SVG elements inside the outermost `<svg>`.
     fn body(&self) -> String;
-    /// The plotted numbers: `series,x,y,low,high`, with a `panel` column in front for small multiples.
+    /// The plotted numbers: `series,x,y,low,high`, with a `panel` column in front for small
+    /// multiples.
     fn to_csv(&self) -> String;
 
     /// A standalone SVG that follows the reader's light or dark preference.
     fn to_svg(&self) -> String {
-        let style = format!("<style>@media (prefers-color-scheme:dark){{{}}}</style>", stylesheet("", true));
-        wrap_svg(self.size(), self.title(), r#" xmlns="http://www.w3.org/2000/svg""#, &format!("{style}\n{}", self.body()))
+        let style = format!(
+            "<style>@media (prefers-color-scheme:dark){{{}}}</style>",
+            stylesheet("", true)
+        );
+        wrap_svg(
+            self.size(),
+            self.title(),
+            r#" xmlns="http://www.w3.org/2000/svg""#,
+            &format!("{style}\n{}", self.body()),
+        )
     }
 
     /// SVG to stand inside an HTML page, which supplies the colours with [`stylesheet`].
@@ -70,7 +81,8 @@ pub trait Chart {
             Ok(()) => Ok(path),
             Err(source) => Err(SaveError::Write { path, source }),
         };
-        std::fs::create_dir_all(dir).map_err(|source| SaveError::Write { path: dir.into(), source })?;
+        std::fs::create_dir_all(dir)
+            .map_err(|source| SaveError::Write { path: dir.into(), source })?;
         let csv = write(at("csv"), self.to_csv().as_bytes())?;
         let svg = write(at("svg"), self.to_svg().as_bytes())?;
         let png = write(at("png"), &self.to_png(2.0)?)?;
@@ -81,6 +93,7 @@ pub trait Chart {
 fn wrap_svg((w, h): (f64, f64), title: &str, attributes: &str, body: &str) -> String {
     let label = escape(title);
     format!(
-        "<svg{attributes} viewBox=\"0 0 {w:.0} {h:.0}\" width=\"{w:.0}\" height=\"{h:.0}\" role=\"img\" aria-label=\"{label}\" font-family=\"{FACES}\">\n{body}</svg>\n"
+        "<svg{attributes} viewBox=\"0 0 {w:.0} {h:.0}\" width=\"{w:.0}\" height=\"{h:.0}\" \
+         role=\"img\" aria-label=\"{label}\" font-family=\"{FACES}\">\n{body}</svg>\n"
     )
 }

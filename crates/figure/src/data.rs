@@ -10,7 +10,11 @@ pub(crate) fn csv<'a>(panels: impl IntoIterator<Item = (Option<&'a str>, &'a Fig
     let mut out = String::new();
     for (panel, figure) in panels {
         if out.is_empty() {
-            out.push_str(if panel.is_some() { "panel,series,x,y,low,high\n" } else { "series,x,y,low,high\n" });
+            out.push_str(if panel.is_some() {
+                "panel,series,x,y,low,high\n"
+            } else {
+                "series,x,y,low,high\n"
+            });
         }
         for series in &figure.series {
             for point in &series.points {
@@ -18,11 +22,16 @@ pub(crate) fn csv<'a>(panels: impl IntoIterator<Item = (Option<&'a str>, &'a Fig
                     let _ = write!(out, "{},", field(panel));
                 }
                 let x = match &figure.x.scale {
-                    Scale::Categories(names) => names.get(point.x as usize).map_or_else(|| number(point.x), |n| field(n)),
+                    Scale::Categories(names) => {
+                        names.get(point.x as usize).map_or_else(|| number(point.x), |n| field(n))
+                    }
                     _ => number(point.x),
                 };
-                let (low, high) = point.interval.map_or((String::new(), String::new()), |(a, b)| (number(a), number(b)));
-                let _ = writeln!(out, "{},{x},{},{low},{high}", field(&series.name), number(point.y));
+                let (low, high) = point
+                    .interval
+                    .map_or((String::new(), String::new()), |(a, b)| (number(a), number(b)));
+                let _ =
+                    writeln!(out, "{},{x},{},{low},{high}", field(&series.name), number(point.y));
             }
         }
     }
@@ -35,5 +44,9 @@ fn number(v: f64) -> String {
 }
 
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }

@@ -91,7 +91,12 @@ impl Figure {
     }
 
     pub(crate) fn lowest(&self) -> f64 {
-        self.series.iter().flat_map(|s| &s.points).map(|p| p.y).filter(|y| y.is_finite()).fold(0.0, f64::min)
+        self.series
+            .iter()
+            .flat_map(|s| &s.points)
+            .map(|p| p.y)
+            .filter(|y| y.is_finite())
+            .fold(0.0, f64::min)
     }
 
     fn colours(&self) -> Vec<usize> {
@@ -123,7 +128,13 @@ pub(crate) fn footnote(canvas: &mut Canvas, note: &str, (width, height): (f64, f
     let tall = if lines.is_empty() { 0.0 } else { lines.len() as f64 * (SMALL + 4.5) + 8.0 };
     canvas.role("soft", |c| {
         for (i, line) in lines.iter().rev().enumerate() {
-            c.text((PAD, height - PAD + 3.0 - i as f64 * (SMALL + 4.5)), Anchor::Start, SMALL, false, line);
+            c.text(
+                (PAD, height - PAD + 3.0 - i as f64 * (SMALL + 4.5)),
+                Anchor::Start,
+                SMALL,
+                false,
+                line,
+            );
         }
     });
     tall
@@ -144,11 +155,22 @@ impl Chart for Figure {
         canvas.role("ground", |c| c.ground(width, height));
         let mut top = headings(&mut canvas, &self.title, &self.subtitle, width);
         let colours = self.colours();
-        let entries: Vec<Entry> = self.series.iter().zip(&colours).map(|(series, &colour)| Entry { series, colour }).collect();
+        let entries: Vec<Entry> = self
+            .series
+            .iter()
+            .zip(&colours)
+            .map(|(series, &colour)| Entry { series, colour })
+            .collect();
         legend::draw(&mut canvas, &entries, (PAD, top), width - 2.0 * PAD);
         top += legend::height(&entries, width - 2.0 * PAD);
         let foot = footnote(&mut canvas, &self.note, self.size);
-        let frame = Frame { left: PAD, top, width: width - 2.0 * PAD, height: height - top - foot - PAD + 4.0, size: 12.0 };
+        let frame = Frame {
+            left: PAD,
+            top,
+            width: width - 2.0 * PAD,
+            height: height - top - foot - PAD + 4.0,
+            size: 12.0,
+        };
         plot::draw(&mut canvas, self, frame, &colours);
         canvas.finish()
     }

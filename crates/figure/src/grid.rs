@@ -83,7 +83,13 @@ impl Chart for Grid {
         let head = headings(&mut scratch, &self.title, &self.subtitle, width);
         let foot = footnote(&mut scratch, &self.note, (width, 0.0));
         let rows = self.panels.len().div_ceil(self.columns()) as f64;
-        (width, head + legend::height(&self.entries(), width - 2.0 * PAD) + rows * (self.panel_size.1 + PAD) + foot + PAD)
+        (
+            width,
+            head + legend::height(&self.entries(), width - 2.0 * PAD)
+                + rows * (self.panel_size.1 + PAD)
+                + foot
+                + PAD,
+        )
     }
 
     fn title(&self) -> &str {
@@ -102,10 +108,20 @@ impl Chart for Grid {
             let (row, column) = (i / self.columns(), i % self.columns());
             let left = PAD + column as f64 * (self.panel_size.0 + PAD);
             let y = top + row as f64 * (self.panel_size.1 + PAD);
-            canvas.role("ink", |c| c.text((left, y + 14.0), Anchor::Start, 13.0, true, &panel.title));
-            let colours: Vec<usize> =
-                panel.series.iter().map(|s| entries.iter().find(|e| e.series.name == s.name).map_or(0, |e| e.colour)).collect();
-            let frame = Frame { left, top: y + 20.0, width: self.panel_size.0, height: self.panel_size.1 - 20.0, size: 11.0 };
+            canvas
+                .role("ink", |c| c.text((left, y + 14.0), Anchor::Start, 13.0, true, &panel.title));
+            let colours: Vec<usize> = panel
+                .series
+                .iter()
+                .map(|s| entries.iter().find(|e| e.series.name == s.name).map_or(0, |e| e.colour))
+                .collect();
+            let frame = Frame {
+                left,
+                top: y + 20.0,
+                width: self.panel_size.0,
+                height: self.panel_size.1 - 20.0,
+                size: 11.0,
+            };
             plot::draw(&mut canvas, panel, frame, &colours);
         }
         footnote(&mut canvas, &self.note, (width, height));

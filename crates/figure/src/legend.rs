@@ -58,7 +58,9 @@ pub(crate) fn draw(canvas: &mut Canvas, entries: &[Entry], (left, top): (f64, f6
                     }
                 }
             });
-            canvas.role("ink", |c| c.text((x + SAMPLE + 6.0, y + 4.4), Anchor::Start, SIZE, false, &series.name));
+            canvas.role("ink", |c| {
+                c.text((x + SAMPLE + 6.0, y + 4.4), Anchor::Start, SIZE, false, &series.name)
+            });
             x += SAMPLE + 6.0 + width(&series.name, SIZE) + GAP;
         }
     }

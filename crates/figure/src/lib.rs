@@ -1,7 +1,8 @@
-//! Small, careful SVG charts: lines with bands or error bars, steps, grouped bars and histograms, alone or as small multiples.
+//! Small, careful SVG charts: lines with bands or error bars, steps, grouped bars and histograms,
+//! alone or as small multiples.
 //!
-//! A [`Figure`] is built, then turned into SVG text by a pure function; only [`Chart::save`] touches the disk, and it always
-//! leaves the plotted numbers beside the picture.
+//! A [`Figure`] is built, then turned into SVG text by a pure function; only [`Chart::save`]
+//! touches the disk, and it always leaves the plotted numbers beside the picture.
 //!
 //! ```
 //! use catamount_figure::{Axis, Chart, Figure, Series};

@@ -1,7 +1,8 @@
 //! Colours that survive colour-blindness, print and dark screens.
 //!
-//! Hues follow Okabe and Ito's set, darkened or lightened so that every series keeps a contrast of at least 3:1 against both
-//! grounds. Series also differ by marker and dash, so that colour never carries meaning alone.
+//! Hues follow Okabe and Ito's set, darkened or lightened so that every series keeps a contrast of
+//! at least 3:1 against both grounds. Series also differ by marker and dash, so that colour never
+//! carries meaning alone.
 
 use std::fmt::Write;
 
@@ -30,9 +31,11 @@ pub(crate) fn role(name: &str) -> &'static str {
     ROLES.iter().find(|r| r.0 == name).map_or("#000000", |r| r.1)
 }
 
-/// CSS rules for the classes used in every figure, under a selector prefix (`""`, or `:root[data-theme=dark] `).
+/// CSS rules for the classes used in every figure, under a selector prefix (`""`, or
+/// `:root[data-theme=dark] `).
 ///
-/// A page that inlines figures with [`crate::Chart::to_inline_svg`] supplies these itself, and so can offer its own theme switch.
+/// A page that inlines figures with [`crate::Chart::to_inline_svg`] supplies these itself, and so
+/// can offer its own theme switch.
 pub fn stylesheet(prefix: &str, dark: bool) -> String {
     let mut css = String::new();
     for (name, light, night) in ROLES {

@@ -60,7 +60,8 @@ pub(crate) fn draw(canvas: &mut Canvas, figure: &Figure, frame: Frame, colours: 
     let slot = (frame.width - margin) / x.ticks.len().max(1) as f64;
     let widest = x.ticks.iter().map(|t| width(&t.1, size)).fold(0.0, f64::max);
     let turned = matches!(figure.x.scale, Scale::Categories(_)) && widest + 6.0 > slot;
-    let foot = if turned { widest * 0.6 + 14.0 } else { size + 11.0 } + if figure.x.label.is_empty() { 0.0 } else { size + 8.0 };
+    let foot = if turned { widest * 0.6 + 14.0 } else { size + 11.0 }
+        + if figure.x.label.is_empty() { 0.0 } else { size + 8.0 };
     let head = if figure.y.label.is_empty() { 6.0 } else { size + 16.0 };
     let plot = Plot {
         x,
@@ -74,7 +75,13 @@ pub(crate) fn draw(canvas: &mut Canvas, figure: &Figure, frame: Frame, colours: 
     canvas.role("soft", |c| {
         c.text((frame.left, frame.top + size + 1.0), Anchor::Start, size, false, &figure.y.label);
         let bottom = frame.top + frame.height - 2.0;
-        c.text((plot.left + plot.width / 2.0, bottom), Anchor::Middle, size, false, &figure.x.label);
+        c.text(
+            (plot.left + plot.width / 2.0, bottom),
+            Anchor::Middle,
+            size,
+            false,
+            &figure.x.label,
+        );
     });
     axes(canvas, &plot, figure, size, turned);
     let bar_count = figure.series.iter().filter(|s| s.kind == Kind::Bars).count();
@@ -83,7 +90,8 @@ pub(crate) fn draw(canvas: &mut Canvas, figure: &Figure, frame: Frame, colours: 
             c.series(colour, |c| shape(c, &plot, series));
         }
     });
-    // Markers, bars and error bars may touch the frame; they are drawn outside the clip and only when they stand inside it.
+    // Markers, bars and error bars may touch the frame; they are drawn outside the clip and only
+    // when they stand inside it.
     canvas.moved(plot.left, plot.top, |c| {
         let mut bar = 0;
         for (series, &colour) in figure.series.iter().zip(colours) {
@@ -111,7 +119,13 @@ fn axes(canvas: &mut Canvas, plot: &Plot, figure: &Figure, size: f64, turned: bo
     canvas.role("soft", |c| {
         for (value, text) in &plot.y.ticks {
             if let Some(at) = plot.y.place(*value) {
-                c.text((plot.left - 8.0, bottom - at * plot.height + size * 0.35), Anchor::End, size, false, text);
+                c.text(
+                    (plot.left - 8.0, bottom - at * plot.height + size * 0.35),
+                    Anchor::End,
+                    size,
+                    false,
+                    text,
+                );
             }
         }
         c.line((plot.left, bottom), (right, bottom), 1.0);
@@ -154,9 +168,12 @@ fn shape(canvas: &mut Canvas, plot: &Plot, series: &Series) {
         }
         Kind::Line | Kind::Step => {
             if series.interval == Interval::Band {
-                for run in runs(&series.points, |p| p.interval.is_some() && plot.at(p.x, p.y).is_some()) {
+                for run in
+                    runs(&series.points, |p| p.interval.is_some() && plot.at(p.x, p.y).is_some())
+                {
                     let edge = |f: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
-                        let points: Vec<_> = run.iter().filter_map(|p| plot.at(p.x, f(p.interval?))).collect();
+                        let points: Vec<_> =
+                            run.iter().filter_map(|p| plot.at(p.x, f(p.interval?))).collect();
                         if series.kind == Kind::Step { stepped(&points) } else { points }
                     };
                     let mut area = edge(|i| i.1);
@@ -167,8 +184,11 @@ fn shape(canvas: &mut Canvas, plot: &Plot, series: &Series) {
             let lines: Vec<Vec<(f64, f64)>> = runs(&series.points, |p| plot.at(p.x, p.y).is_some())
                 .into_iter()
                 .map(|run| {
-                    let points: Vec<_> =
-                        run.iter().filter_map(|p| plot.at(p.x, p.y)).map(|(x, y)| (x + series.dodge, y)).collect();
+                    let points: Vec<_> = run
+                        .iter()
+                        .filter_map(|p| plot.at(p.x, p.y))
+                        .map(|(x, y)| (x + series.dodge, y))
+                        .collect();
                     if series.kind == Kind::Step { stepped(&points) } else { points }
                 })
                 .collect();
@@ -178,7 +198,13 @@ fn shape(canvas: &mut Canvas, plot: &Plot, series: &Series) {
 }
 
 /// The part of a series that is not clipped: bars, error bars and markers.
-fn points(canvas: &mut Canvas, plot: &Plot, series: &Series, colour: usize, (bar, bars): (usize, usize)) {
+fn points(
+    canvas: &mut Canvas,
+    plot: &Plot,
+    series: &Series,
+    colour: usize,
+    (bar, bars): (usize, usize),
+) {
     let slot = plot.width / plot.x.ticks.len().max(1) as f64;
     let bar_width = (slot * 0.78 / bars.max(1) as f64).min(56.0);
     for point in &series.points {
@@ -190,7 +216,14 @@ fn points(canvas: &mut Canvas, plot: &Plot, series: &Series, colour: usize, (bar
             let end = y.clamp(0.0, plot.height);
             let gap = (bar_width * 0.08).min(1.5);
             let (top, tall) = (zero.min(end), (zero - end).abs());
-            canvas.bar(x - bar_width / 2.0 + gap, top, bar_width - 2.0 * gap, tall, 0.88, &tip(series, point));
+            canvas.bar(
+                x - bar_width / 2.0 + gap,
+                top,
+                bar_width - 2.0 * gap,
+                tall,
+                0.88,
+                &tip(series, point),
+            );
         }
         if series.interval == Interval::Bars
             && let Some((low, high)) = point.interval

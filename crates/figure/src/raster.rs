@@ -1,4 +1,5 @@
-//! PNG from SVG, with whatever sans-serif face the machine has, or the one bundled by a dependency when it has none.
+//! PNG from SVG, with whatever sans-serif face the machine has, or the one bundled by a dependency
+//! when it has none.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +26,8 @@ pub enum RasterError {
 }
 
 /// Faces to take for `sans-serif`, best first.
-const PREFERRED: [&str; 6] = ["Inter", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans", "DejaVu Sans"];
+const PREFERRED: [&str; 6] =
+    ["Inter", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans", "DejaVu Sans"];
 
 /// The machine's fonts, read once.
 fn fonts() -> Arc<fontdb::Database> {
@@ -41,13 +43,20 @@ fn fonts() -> Arc<fontdb::Database> {
 
 /// Names a sans-serif face that exists, adding the bundled one when none of the known faces does.
 fn with_sans(mut fonts: fontdb::Database) -> fontdb::Database {
-    let has = |fonts: &fontdb::Database, name: &str| fonts.faces().any(|f| f.families.iter().any(|(n, _)| n == name));
+    let has = |fonts: &fontdb::Database, name: &str| {
+        fonts.faces().any(|f| f.families.iter().any(|(n, _)| n == name))
+    };
     let family = match PREFERRED.into_iter().find(|name| has(&fonts, name)) {
         Some(name) => name.to_owned(),
         None => {
             let before = fonts.len();
             fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
-            fonts.faces().nth(before).and_then(|f| f.families.first()).map(|f| f.0.clone()).unwrap_or_default()
+            fonts
+                .faces()
+                .nth(before)
+                .and_then(|f| f.families.first())
+                .map(|f| f.0.clone())
+                .unwrap_or_default()
         }
     };
     fonts.set_sans_serif_family(family);

@@ -43,8 +43,15 @@ pub struct Series {
 }
 
 impl Series {
-    fn new(name: impl Into<String>, kind: Kind, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let points = points.into_iter().map(|(x, y)| Point { x, y, interval: None, hollow: false }).collect();
+    fn new(
+        name: impl Into<String>,
+        kind: Kind,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        let points = points
+            .into_iter()
+            .map(|(x, y)| Point { x, y, interval: None, hollow: false })
+            .collect();
         let markers = kind == Kind::Line;
         Self {
             name: name.into(),
@@ -74,26 +81,34 @@ impl Series {
         Self::new(name, Kind::Bars, values.into_iter().enumerate().map(|(i, y)| (i as f64, y)))
     }
 
-    /// The share of values in each bin between consecutive edges (the last bin is closed). Values outside, and values that
-    /// are not numbers, count in the whole but in no bin.
+    /// The share of values in each bin between consecutive edges (the last bin is closed). Values
+    /// outside, and values that are not numbers, count in the whole but in no bin.
     pub fn histogram(name: impl Into<String>, values: &[f64], edges: &[f64]) -> Self {
         let mut counts = vec![0usize; edges.len().saturating_sub(1)];
         for v in values {
             let bin = edges.partition_point(|e| e <= v);
             let last = edges.last() == Some(v);
-            if let Some(count) = bin.checked_sub(1 + usize::from(last)).and_then(|i| counts.get_mut(i)) {
+            if let Some(count) =
+                bin.checked_sub(1 + usize::from(last)).and_then(|i| counts.get_mut(i))
+            {
                 *count += 1;
             }
         }
         let whole = values.len().max(1) as f64;
-        let mut series = Self::shares(name, edges, &counts.iter().map(|&c| c as f64 / whole).collect::<Vec<_>>());
+        let mut series = Self::shares(
+            name,
+            edges,
+            &counts.iter().map(|&c| c as f64 / whole).collect::<Vec<_>>(),
+        );
         series.markers = false;
         series
     }
 
-    /// A histogram whose bins were counted elsewhere: `shares[i]` stands between `edges[i]` and `edges[i + 1]`.
+    /// A histogram whose bins were counted elsewhere: `shares[i]` stands between `edges[i]` and
+    /// `edges[i + 1]`.
     pub fn shares(name: impl Into<String>, edges: &[f64], shares: &[f64]) -> Self {
-        let mut series = Self::new(name, Kind::Histogram, edges.iter().copied().zip(shares.iter().copied()));
+        let mut series =
+            Self::new(name, Kind::Histogram, edges.iter().copied().zip(shares.iter().copied()));
         series.end = edges.get(series.points.len()).copied();
         series
     }
@@ -142,8 +157,8 @@ impl Series {
         self
     }
 
-    /// Moves a line's points sideways by some pixels, so that error bars at the same place stand beside each other; the data
-    /// stays where it is.
+    /// Moves a line's points sideways by some pixels, so that error bars at the same place stand
+    /// beside each other; the data stays where it is.
     pub fn dodge(mut self, pixels: f64) -> Self {
         self.dodge = if pixels.is_finite() { pixels } else { 0.0 };
         self
@@ -161,7 +176,11 @@ mod tests {
 
     #[test]
     fn histogram_counts_every_value_once() {
-        let series = Series::histogram("w", &[0.0, 0.1, 0.5, 1.0, 2.0, f64::NAN, -1.0, 0.99], &[0.0, 0.5, 1.0]);
+        let series = Series::histogram(
+            "w",
+            &[0.0, 0.1, 0.5, 1.0, 2.0, f64::NAN, -1.0, 0.99],
+            &[0.0, 0.5, 1.0],
+        );
         let shares: Vec<f64> = series.points.iter().map(|p| p.y).collect();
         assert_eq!(shares, [2.0 / 8.0, 3.0 / 8.0]);
         assert_eq!(series.end, Some(1.0));

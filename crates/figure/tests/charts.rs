@@ -15,7 +15,11 @@ fn sweep() -> Figure {
                 .bars([(0.5, 3.4), (1.8, 6.9), (1.1, 7.2), (-0.3, 17.9)])
                 .hollow([false, false, false, true]),
         )
-        .add(Series::line("BFS", [(16.0, 4.4), (64.0, 4.6), (256.0, 6.9)]).bars([(1.8, 6.9), (1.7, 7.5), (3.6, 10.1)]))
+        .add(Series::line("BFS", [(16.0, 4.4), (64.0, 4.6), (256.0, 6.9)]).bars([
+            (1.8, 6.9),
+            (1.7, 7.5),
+            (3.6, 10.1),
+        ]))
 }
 
 #[test]
@@ -44,20 +48,24 @@ fn an_unwritable_folder_is_named() {
 #[test]
 fn panels_share_colours_by_name() {
     let panel = |title: &str, names: &[&str]| {
-        names.iter().fold(Figure::new(title), |f, n| f.add(Series::step(*n, [(0.0, 0.0), (1.0, 1.0)])))
+        names
+            .iter()
+            .fold(Figure::new(title), |f, n| f.add(Series::step(*n, [(0.0, 0.0), (1.0, 1.0)])))
     };
     let grid = Grid::new("All", 2).panel(panel("one", &["ce", "ua"])).panel(panel("two", &["ua"]));
     let svg = grid.to_svg();
     assert_eq!(svg.matches(">ua</text>").count(), 1, "one legend entry");
     assert!(grid.to_csv().starts_with("panel,series,x,y,low,high\none,ce,0,0,,\n"));
-    // `ua` is the second colour in the legend and in both panels: sample, line and (empty) markers each.
+    // `ua` is the second colour in the legend and in both panels: sample, line and (empty) markers
+    // each.
     assert_eq!(svg.matches(r#"class="cf-s1""#).count(), 5);
 }
 
 #[test]
 fn markup_in_names_is_harmless() {
-    let figure =
-        Figure::new("<script>\u{1}&\"").add(Series::line("a<b", [(1.0, 1.0)])).add(Series::line("c,\"d\"", [(2.0, 1.0)]));
+    let figure = Figure::new("<script>\u{1}&\"")
+        .add(Series::line("a<b", [(1.0, 1.0)]))
+        .add(Series::line("c,\"d\"", [(2.0, 1.0)]));
     assert!(!figure.to_inline_svg().contains("<script"));
     assert!(figure.to_png(1.0).is_ok());
     assert!(figure.to_csv().contains("\"c,\"\"d\"\"\",2,1,,"));

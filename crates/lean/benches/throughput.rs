@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use catamount_lean::{Lean, Options};
-use catamount_search::{Answer, Ask, Environment, NodeId, Reached, SearchSettings, StateId, Stream, Verdict};
+use catamount_search::{
+    Answer, Ask, Environment, NodeId, Reached, SearchSettings, StateId, Stream, Verdict,
+};
 use catamount_traces::Theorem;
 
 /// A mix such as a search sees: most of it fails, and failing is quick.
@@ -31,7 +33,11 @@ const LENGTH: Duration = Duration::from_secs(15);
 
 fn rate(lean: &Lean, workers: usize) -> f64 {
     let done = AtomicUsize::new(0);
-    let theorem = Theorem { name: "t".into(), statement: "theorem t (a b : Nat) : a + b = b + a".into(), ..Theorem::default() };
+    let theorem = Theorem {
+        name: "t".into(),
+        statement: "theorem t (a b : Nat) : a + b = b + a".into(),
+        ..Theorem::default()
+    };
     let begin = Instant::now();
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -39,7 +45,9 @@ fn rate(lean: &Lean, workers: usize) -> f64 {
                 let mut session = lean.open(&theorem).expect("the theorem opens");
                 while begin.elapsed() < LENGTH {
                     for tactic in TACTICS {
-                        if let Verdict::Open { state, .. } = session.apply(StateId(0), tactic).expect("the worker lives") {
+                        if let Verdict::Open { state, .. } =
+                            session.apply(StateId(0), tactic).expect("the worker lives")
+                        {
                             session.release(state);
                         }
                         done.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +59,8 @@ fn rate(lean: &Lean, workers: usize) -> f64 {
     done.into_inner() as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Processor time that the workers have used so far: on a busy machine, work per processor second says more than work per second.
+/// Processor time that the workers have used so far: on a busy machine, work per processor second
+/// says more than work per second.
 fn processor_seconds(lean: &Lean) -> f64 {
     let ticks = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -72,7 +81,11 @@ fn processor_seconds(lean: &Lean) -> f64 {
 
 /// How much of a search's time the prover has, when the policy costs nothing.
 fn share(lean: &Lean) -> f64 {
-    let theorem = Theorem { name: "t".into(), statement: "theorem t (a b : Nat) : a + b < b + a".into(), ..Theorem::default() };
+    let theorem = Theorem {
+        name: "t".into(),
+        statement: "theorem t (a b : Nat) : a + b < b + a".into(),
+        ..Theorem::default()
+    };
     let (begin, mut proving) = (Instant::now(), Duration::ZERO);
     let stream = Stream::new(1);
     let mut draws = 0;
@@ -131,10 +144,14 @@ fn main() {
     let first = rate(&one, 1);
     let per_processor_second = first * LENGTH.as_secs_f64() / (processor_seconds(&one) - before);
     println!(
-        "one worker:                 {first:.0} tactics/s, {per_processor_second:.0} per second of processor time, then {} MiB",
+        "one worker:                 {first:.0} tactics/s, {per_processor_second:.0} per second \
+         of processor time, then {} MiB",
         one.memory_mb()[0]
     );
-    println!("search with a free policy:  {:.1} % of the time is the prover's", 100.0 * share(&one));
+    println!(
+        "search with a free policy:  {:.1} % of the time is the prover's",
+        100.0 * share(&one)
+    );
     drop(one);
     let (two, ready_two) = started(2);
     println!("ready, two side by side:    {:.1} s", ready_two.as_secs_f64());

@@ -14,13 +14,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options { root: Some(root), ..Options::default() };
     let begin = Instant::now();
     let report = trace(&options, &path, |p| {
-        eprintln!("[{:6.1} s] {}/{} {}: {} traces so far", begin.elapsed().as_secs_f64(), p.done, p.total, p.file, p.traces);
+        eprintln!(
+            "[{:6.1} s] {}/{} {}: {} traces so far",
+            begin.elapsed().as_secs_f64(),
+            p.done,
+            p.total,
+            p.file,
+            p.traces
+        );
     })?;
     for trace in &report.traces {
         println!("{}", serde_json::to_string(trace)?);
     }
     for problem in &report.problems {
-        eprintln!("{}:{}: {}", problem.file, problem.line, problem.error.lines().next().unwrap_or_default());
+        eprintln!(
+            "{}:{}: {}",
+            problem.file,
+            problem.line,
+            problem.error.lines().next().unwrap_or_default()
+        );
     }
     for lost in &report.lost {
         let said = lost.detail.lines().take(3).collect::<Vec<_>>().join(" / ");

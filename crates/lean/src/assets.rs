@@ -32,8 +32,8 @@ pub(crate) const SCRIPTS: [(&str, &str); 5] = [
     ("ir-to-olean.cjs", include_str!("../host/ir-to-olean.cjs")),
 ];
 
-/// Commands to run after a module under WebAssembly, where the package's compiler cannot build what the module defines: the
-/// same tactics and commands in simpler words.
+/// Commands to run after a module under WebAssembly, where the package's compiler cannot build what
+/// the module defines: the same tactics and commands in simpler words.
 const PATCHES: [(&str, &str); 3] = [
     ("Batteries.Tactic.Alias", include_str!("../patches/Batteries.Tactic.Alias.lean")),
     ("Batteries.Tactic.Init", include_str!("../patches/Batteries.Tactic.Init.lean")),

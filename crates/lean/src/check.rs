@@ -33,16 +33,24 @@ impl Verified {
 const KILLS: usize = 4;
 
 impl Lean {
-    pub(crate) fn check_at(&self, place: &Place, target: &Target, tactics: &[String]) -> Result<Verified, Fault> {
+    pub(crate) fn check_at(
+        &self,
+        place: &Place,
+        target: &Target,
+        tactics: &[String],
+    ) -> Result<Verified, Fault> {
         let (key, most) = match &place.text {
             PlaceText::Files(_) => (place.clone(), self.options.checks_per_file),
-            PlaceText::Header(_) => {
-                (Place { imports: place.imports.clone(), text: PlaceText::Header(String::new()) }, self.options.checks_per_header)
-            }
+            PlaceText::Header(_) => (
+                Place { imports: place.imports.clone(), text: PlaceText::Header(String::new()) },
+                self.options.checks_per_header,
+            ),
         };
         let (mut kills, mut deaths) = (0, 0);
         loop {
-            let mut held = self.checkers.take(&key, || Worker::new(self.launch.clone(), Arc::clone(&self.options)));
+            let mut held = self
+                .checkers
+                .take(&key, || Worker::new(self.launch.clone(), Arc::clone(&self.options)));
             let result = match self.check_once(held.worker(), place, target, tactics) {
                 Err(Trouble::Refused(why)) => Ok(Verified::refused(why)),
                 other => other,
@@ -69,16 +77,25 @@ impl Lean {
                         return Err(Fault(format!("checking a proof: {failure}, again and again")));
                     }
                 }
-                Err(trouble @ (Trouble::Start(_) | Trouble::Refused(_))) => return Err(Fault(trouble.to_string())),
+                Err(trouble @ (Trouble::Start(_) | Trouble::Refused(_))) => {
+                    return Err(Fault(trouble.to_string()));
+                }
             }
         }
     }
 
-    fn check_once(&self, worker: &mut Worker, place: &Place, target: &Target, tactics: &[String]) -> Result<Verified, Trouble> {
+    fn check_once(
+        &self,
+        worker: &mut Worker,
+        place: &Place,
+        target: &Target,
+        tactics: &[String],
+    ) -> Result<Verified, Trouble> {
         let ctx = worker.context(place)?;
         let limit = self.options.check_limit;
         let deadline = Instant::now() + limit;
-        // Each request gets what is left of the whole check's time; when it runs out, the limit itself is what to report.
+        // Each request gets what is left of the whole check's time; when it runs out, the limit
+        // itself is what to report.
         let demand = |worker: &mut Worker, request: &Request<'_>| {
             let left = deadline.saturating_duration_since(Instant::now());
             worker.demand(request, left).map_err(|t| match t {
@@ -126,17 +143,22 @@ impl Lean {
                 axioms,
                 note: if all_axioms_seen { String::new() } else { UNSEEN.to_owned() },
             },
-            Ok(Verified { checked: Checked::Refused { reason }, .. }) => Ruling::refused(&claim.name, reason),
+            Ok(Verified { checked: Checked::Refused { reason }, .. }) => {
+                Ruling::refused(&claim.name, reason)
+            }
             // Imports that are not there are the claim's fault when its header names them.
-            Err(Fault(why)) if place.imports != self.options.imports => Ruling::refused(&claim.name, why),
+            Err(Fault(why)) if place.imports != self.options.imports => {
+                Ruling::refused(&claim.name, why)
+            }
             Err(fault) => return Err(fault),
         })
     }
 
-    /// Rules on claims given as JSON lines, `workers` at a time; `emit` gets the rulings in the order of the lines. A line that
-    /// is not a claim is refused like any other.
+    /// Rules on claims given as JSON lines, `workers` at a time; `emit` gets the rulings in the
+    /// order of the lines. A line that is not a claim is refused like any other.
     pub fn rule_lines(&self, lines: &[u8], mut emit: impl FnMut(&Ruling)) -> Result<(), Fault> {
-        let lines: Vec<&[u8]> = lines.split(|b| *b == b'\n').filter(|l| !l.trim_ascii().is_empty()).collect();
+        let lines: Vec<&[u8]> =
+            lines.split(|b| *b == b'\n').filter(|l| !l.trim_ascii().is_empty()).collect();
         let next = AtomicUsize::new(0);
         let (sender, rulings) = std::sync::mpsc::channel();
         thread::scope(|scope| {
@@ -149,7 +171,10 @@ impl Lean {
                         let Some(line) = lines.get(at) else { return };
                         let ruling = match serde_json::from_slice::<Claim>(line) {
                             Ok(claim) => self.rule(&claim),
-                            Err(e) => Ok(Ruling::refused("", format!("request: line {} is not a claim: {e}", at + 1))),
+                            Err(e) => Ok(Ruling::refused(
+                                "",
+                                format!("request: line {} is not a claim: {e}", at + 1),
+                            )),
                         };
                         if sender.send((at, ruling)).is_err() {
                             return;
@@ -213,10 +238,17 @@ pub struct Ruling {
     pub note: String,
 }
 
-const UNSEEN: &str = "axioms that library theorems rest on are not in the list: the WebAssembly package has no library proofs";
+const UNSEEN: &str = "axioms that library theorems rest on are not in the list: the WebAssembly \
+ package has no library proofs";
 
 impl Ruling {
     fn refused(name: &str, reason: String) -> Ruling {
-        Ruling { name: name.to_owned(), verdict: RulingVerdict::Refused, reason, axioms: Vec::new(), note: String::new() }
+        Ruling {
+            name: name.to_owned(),
+            verdict: RulingVerdict::Refused,
+            reason,
+            axioms: Vec::new(),
+            note: String::new(),
+        }
     }
 }

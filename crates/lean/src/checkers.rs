@@ -17,7 +17,8 @@ pub(crate) struct Checkers {
 struct Checker {
     id: u64,
     imports: Vec<String>,
-    /// The files it has elaborated, by chain; `None` for one that serves headers, on the bare imports.
+    /// The files it has elaborated, by chain; `None` for one that serves headers, on the bare
+    /// imports.
     chains: Option<HashSet<String>>,
     /// At rest: the process and how many proofs it has checked. `None` while somebody has it.
     idle: Option<(Worker, usize)>,
@@ -31,7 +32,8 @@ impl Checker {
 
     /// Whether it could serve the place, if only after elaborating files.
     fn fits(&self, place: &Place) -> bool {
-        self.imports == place.imports && self.chains.is_some() == matches!(place.text, PlaceText::Files(_))
+        self.imports == place.imports
+            && self.chains.is_some() == matches!(place.text, PlaceText::Files(_))
     }
 
     fn holds(&self, place: &Place) -> bool {
@@ -72,7 +74,8 @@ impl Checkers {
 
     /// A process for `place`, waiting for one if need be.
     ///
-    /// A file is loaded by one checker only: waiting for a check that is under way is quicker than elaborating the file again.
+    /// A file is loaded by one checker only: waiting for a check that is under way is quicker than
+    /// elaborating the file again.
     pub fn take(&self, place: &Place, new: impl FnOnce() -> Worker) -> Held<'_> {
         let mut all = self.lock();
         loop {
@@ -97,7 +100,9 @@ impl Checkers {
             return None;
         }
         if all.len() >= self.most {
-            let roomy = |c: &Checker| c.idle.as_ref().is_some_and(|(w, _)| w.memory().is_some_and(|mb| mb < self.full_mb));
+            let roomy = |c: &Checker| {
+                c.idle.as_ref().is_some_and(|(w, _)| w.memory().is_some_and(|mb| mb < self.full_mb))
+            };
             if files && let Some(at) = all.iter().position(|c| c.fits(place) && roomy(c)) {
                 return Some(at);
             }

@@ -1,4 +1,5 @@
-//! What Lean needs on this machine: what is found, what is missing, and whether the whole of it works.
+//! What Lean needs on this machine: what is found, what is missing, and whether the whole of it
+//! works.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,7 +41,8 @@ pub fn diagnose(cache_folder: Option<PathBuf>) -> Vec<Finding> {
         Ok(format!("{} prepared in {}", cache::PACKAGE, folder.display()))
     } else {
         Err(format!(
-            "{} is not prepared in {} yet; the first use of --env lean does it (121 MB, about a minute)",
+            "{} is not prepared in {} yet; the first use of --env lean does it (121 MB, about a \
+             minute)",
             cache::PACKAGE,
             folder.display()
         ))
@@ -54,9 +56,11 @@ pub fn diagnose(cache_folder: Option<PathBuf>) -> Vec<Finding> {
     ]
 }
 
-/// Runs Lean on this host: a proof that must be found good, a cheat that must be refused, a tactic that must be stopped.
+/// Runs Lean on this host: a proof that must be found good, a cheat that must be refused, a tactic
+/// that must be stopped.
 pub fn self_test(host: Host) -> Vec<Finding> {
-    let options = Options { host, workers: 1, request_limit: Duration::from_secs(15), ..Options::default() };
+    let options =
+        Options { host, workers: 1, request_limit: Duration::from_secs(15), ..Options::default() };
     let lean = match Lean::new(options).and_then(|lean| lean.warm_up().map(|()| lean)) {
         Ok(lean) => lean,
         Err(e) => return vec![Finding::new("start", Err(e.to_string()))],
@@ -98,11 +102,18 @@ fn cheat(lean: &Lean) -> Result<String, String> {
 }
 
 fn time_out(lean: &Lean) -> Result<String, String> {
-    let theorem = Theorem { name: "endless".into(), statement: "theorem t : 1 = 2".into(), ..Theorem::default() };
+    let theorem = Theorem {
+        name: "endless".into(),
+        statement: "theorem t : 1 = 2".into(),
+        ..Theorem::default()
+    };
     let mut session = lean.open(&theorem).map_err(|f| f.to_string())?;
-    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in repeat (have h : True := trivial; clear h)";
+    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in repeat (have h \
+     : True := trivial; clear h)";
     match session.apply(StateId(0), endless).map_err(|f| f.to_string())? {
-        Verdict::Rejected { reason } if reason.starts_with("limit") => Ok(format!("stopped ({reason})")),
+        Verdict::Rejected { reason } if reason.starts_with("limit") => {
+            Ok(format!("stopped ({reason})"))
+        }
         other => Err(format!("an endless tactic was not stopped: {other:?}")),
     }
 }

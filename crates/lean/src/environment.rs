@@ -20,7 +20,8 @@ use crate::source::{Library, split_imports};
 use crate::tool;
 use crate::worker::{Place, PlaceText, Worker};
 
-/// Lean 4, behind a pool of server processes. Each session is bound to one worker; more sessions than workers share.
+/// Lean 4, behind a pool of server processes. Each session is bound to one worker; more sessions
+/// than workers share.
 pub struct Lean {
     pub(crate) options: Arc<Options>,
     pub(crate) launch: Launch,
@@ -30,12 +31,14 @@ pub struct Lean {
 }
 
 impl Lean {
-    /// Sets up the environment. With the WebAssembly host, the first call ever fetches and prepares Lean (about a minute).
-    /// Workers start when they are first needed; see [`Lean::warm_up`].
+    /// Sets up the environment. With the WebAssembly host, the first call ever fetches and prepares
+    /// Lean (about a minute). Workers start when they are first needed; see [`Lean::warm_up`].
     pub fn new(options: Options) -> Result<Lean, Error> {
         let launch = launch(&options.host)?;
         let options = Arc::new(options);
-        let pool = Pool::new((0..options.workers.max(1)).map(|_| Worker::new(launch.clone(), Arc::clone(&options))));
+        let pool = Pool::new(
+            (0..options.workers.max(1)).map(|_| Worker::new(launch.clone(), Arc::clone(&options))),
+        );
         let library = options.root.as_deref().map(Library::new);
         let checkers = Checkers::new(options.workers.max(1), options.recycle_mb);
         Ok(Lean { options, launch, library, pool, checkers })
@@ -48,7 +51,8 @@ impl Lean {
             for slot in &self.pool.slots {
                 scope.spawn(|| {
                     if let Err(trouble) = slot.lock().ready(&self.options.imports) {
-                        *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Error::Worker(trouble.to_string()));
+                        *failed.lock().unwrap_or_else(PoisonError::into_inner) =
+                            Some(Error::Worker(trouble.to_string()));
                     }
                 });
             }
@@ -56,15 +60,24 @@ impl Lean {
         failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    /// Ids of the worker processes that run at this moment, so that a test or an operator can look at or kill them.
+    /// Ids of the worker processes that run at this moment, so that a test or an operator can look
+    /// at or kill them.
     pub fn process_ids(&self) -> Vec<u32> {
         // A worker that is busy is not waited for: its id is read when it is next at rest.
-        self.pool.slots.iter().filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.process_id())).collect()
+        self.pool
+            .slots
+            .iter()
+            .filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.process_id()))
+            .collect()
     }
 
     /// Resident memory of the workers at rest, in MiB.
     pub fn memory_mb(&self) -> Vec<u64> {
-        self.pool.slots.iter().filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.memory())).collect()
+        self.pool
+            .slots
+            .iter()
+            .filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.memory()))
+            .collect()
     }
 
     /// Where a theorem stands and how the server finds it there.
@@ -73,25 +86,41 @@ impl Lean {
             (Some(file), None) => {
                 let library = self.library.as_ref().ok_or_else(|| Error::File {
                     path: file.into(),
-                    why: format!("theorem {} stands in a file, but no library root was given", theorem.name),
+                    why: format!(
+                        "theorem {} stands in a file, but no library root was given",
+                        theorem.name
+                    ),
                 })?;
                 let (files, imports) = match &self.launch {
-                    Launch::Native { .. } => (vec![library.source(file)?], self.options.imports.clone()),
+                    Launch::Native { .. } => {
+                        (vec![library.source(file)?], self.options.imports.clone())
+                    }
                     Launch::Wasm(prepared) => {
                         let files = library.chain(file)?;
                         let available = |module: &str| prepared.has(module);
-                        let imports = library.outside_of_folder(file, &files, &self.options.imports, available);
+                        let imports = library.outside_of_folder(
+                            file,
+                            &files,
+                            &self.options.imports,
+                            available,
+                        );
                         (files, imports)
                     }
                 };
-                let target = Target::Named { name: theorem.name.clone(), line: theorem.line.unwrap_or(0) };
+                let target =
+                    Target::Named { name: theorem.name.clone(), line: theorem.line.unwrap_or(0) };
                 Ok((Place { imports, text: PlaceText::Files(files) }, target))
             }
             (_, header) => {
                 let (named, rest) = split_imports(header.as_deref().unwrap_or_default());
                 // As in any Lean file, `Init` is there whatever else is imported.
-                let with_init = || iter::once("Init".to_owned()).chain(named.iter().filter(|m| *m != "Init").cloned()).collect();
-                let imports = if named.is_empty() { self.options.imports.clone() } else { with_init() };
+                let with_init = || {
+                    iter::once("Init".to_owned())
+                        .chain(named.iter().filter(|m| *m != "Init").cloned())
+                        .collect()
+                };
+                let imports =
+                    if named.is_empty() { self.options.imports.clone() } else { with_init() };
                 let place = Place { imports, text: PlaceText::Header(rest.to_owned()) };
                 Ok((place, Target::Statement(theorem.statement.clone())))
             }
@@ -114,10 +143,15 @@ impl Environment for Lean {
     }
 
     fn describe(&self) -> String {
-        let library = self.options.root.as_deref().map_or_else(String::new, |r| format!("; library {}", r.display()));
+        let library = self
+            .options
+            .root
+            .as_deref()
+            .map_or_else(String::new, |r| format!("; library {}", r.display()));
         let toolchain = match &self.options.host {
             Host::Wasm { .. } => format!("{} as WebAssembly ({})", cache::LEAN, cache::PACKAGE),
-            Host::Native { project } => tool::lean_in(project).unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
+            Host::Native { project } => tool::lean_in(project)
+                .unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
         };
         format!("{toolchain}; imports {}{library}", self.options.imports.join(" "))
     }
@@ -133,7 +167,10 @@ pub(crate) fn launch(host: &Host) -> Result<Launch, Error> {
         }
         Host::Native { project } => {
             tool::version("lake", tool::LAKE_HINT)?;
-            Ok(Launch::Native { project: project.clone(), server: native_server(&cache::default_folder())? })
+            Ok(Launch::Native {
+                project: project.clone(),
+                server: native_server(&cache::default_folder())?,
+            })
         }
     }
 }

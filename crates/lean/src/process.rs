@@ -68,8 +68,13 @@ impl Process {
     /// Starts a server that imports `imports`, and waits until it is ready.
     pub fn start(launch: &Launch, imports: &[String], options: &Options) -> Result<Process, Error> {
         let mut command = command(launch, imports)?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        // SAFETY: between fork and exec only async-signal-safe calls are made, and no memory is allocated.
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        // SAFETY: between fork and exec only async-signal-safe calls are made, and no memory is
+        // allocated.
         unsafe {
             command.pre_exec(|| {
                 raise_stack_limit();
@@ -88,24 +93,36 @@ impl Process {
             thread::spawn(move || keep_tail(err, &said));
         }
         let nonce = format!("{:016x}", RandomState::new().build_hasher().finish());
-        let mut process = Process { child, stdin, lines, said, nonce, asked: 0, memory_mb: options.memory_mb };
-        let hello =
-            process.wait(options.start_limit, |line| serde_json::from_slice::<Hello>(line).ok()).map_err(|f| match f {
+        let mut process =
+            Process { child, stdin, lines, said, nonce, asked: 0, memory_mb: options.memory_mb };
+        let hello = process
+            .wait(options.start_limit, |line| serde_json::from_slice::<Hello>(line).ok())
+            .map_err(|f| match f {
                 Failure::Killed(how) => Error::Worker(how),
                 other => Error::Start(format!("{other}; imports: {}", imports.join(" "))),
             })?;
         if hello.protocol != PROTOCOL {
-            return Err(Error::Start(format!("it speaks protocol {}, this program speaks {PROTOCOL}", hello.protocol)));
+            return Err(Error::Start(format!(
+                "it speaks protocol {}, this program speaks {PROTOCOL}",
+                hello.protocol
+            )));
         }
         Ok(process)
     }
 
     /// Asks, and waits for the answer. After a failure the process is gone.
-    pub fn ask(&mut self, request: &Request<'_>, drop: &[u64], limit: Duration) -> Result<Reply, Failure> {
+    pub fn ask(
+        &mut self,
+        request: &Request<'_>,
+        drop: &[u64],
+        limit: Duration,
+    ) -> Result<Reply, Failure> {
         self.asked += 1;
-        // The id cannot be guessed, so nothing that is printed by elaborated code passes for an answer.
+        // The id cannot be guessed, so nothing that is printed by elaborated code passes for an
+        // answer.
         let id = format!("{}-{}", self.nonce, self.asked);
-        let mut line = serde_json::to_vec(&Envelope { id: &id, drop, request }).expect("a request is plain data");
+        let mut line = serde_json::to_vec(&Envelope { id: &id, drop, request })
+            .expect("a request is plain data");
         line.push(b'\n');
         self.send(&line)?;
         self.wait(limit, |line| wire::parse_reply(line, &id))
@@ -113,11 +130,18 @@ impl Process {
 
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let sent = self.stdin.as_mut().is_some_and(|stdin| stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok());
+        let sent = self
+            .stdin
+            .as_mut()
+            .is_some_and(|stdin| stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok());
         if sent { Ok(()) } else { Err(self.post_mortem()) }
     }
 
-    fn wait<T>(&mut self, limit: Duration, accept: impl Fn(&[u8]) -> Option<T>) -> Result<T, Failure> {
+    fn wait<T>(
+        &mut self,
+        limit: Duration,
+        accept: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<T, Failure> {
         let deadline = Instant::now() + limit;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -171,11 +195,17 @@ impl Process {
             status = self.child.try_wait().ok().flatten();
         }
         self.kill();
-        let said = self.said.lock().map(|s| String::from_utf8_lossy(&s).trim().to_owned()).unwrap_or_default();
+        let said = self
+            .said
+            .lock()
+            .map(|s| String::from_utf8_lossy(&s).trim().to_owned())
+            .unwrap_or_default();
         let last: Vec<&str> = said.lines().rev().take(3).collect();
         let last = last.into_iter().rev().collect::<Vec<_>>().join(" / ");
         match status {
-            Some(s) if s.signal().is_some() => Failure::Killed(format!("signal {}", s.signal().unwrap_or_default())),
+            Some(s) if s.signal().is_some() => {
+                Failure::Killed(format!("signal {}", s.signal().unwrap_or_default()))
+            }
             Some(s) => Failure::Died(format!("exit code {}: {last}", s.code().unwrap_or(-1))),
             None => Failure::Died(format!("it closed its output: {last}")),
         }
@@ -273,9 +303,12 @@ mod tests {
     fn lines_that_are_no_requests_do_not_end_the_server() {
         let options = Options::default();
         let launch = launch(&Host::default()).expect("Lean is prepared");
-        let mut process = Process::start(&launch, &options.imports, &options).expect("the server starts");
+        let mut process =
+            Process::start(&launch, &options.imports, &options).expect("the server starts");
         let limit = Duration::from_secs(60);
-        for nonsense in [&b"\xff\xfe\xfd\n"[..], b"not json\n", b"{\"cmd\":\"tac\"}\n", b"[1,2\n", b"\n"] {
+        for nonsense in
+            [&b"\xff\xfe\xfd\n"[..], b"not json\n", b"{\"cmd\":\"tac\"}\n", b"[1,2\n", b"\n"]
+        {
             process.send(nonsense).expect("it is alive");
         }
         let start = |statement| Request::Start { ctx: 0, statement, heartbeats: 200_000 };
@@ -289,7 +322,10 @@ mod tests {
     fn a_module_that_is_not_there_is_named() {
         let options = Options::default();
         let launch = launch(&Host::default()).expect("Lean is prepared");
-        let said = Process::start(&launch, &["No.Such.Module".into()], &options).err().expect("it cannot start").to_string();
+        let said = Process::start(&launch, &["No.Such.Module".into()], &options)
+            .err()
+            .expect("it cannot start")
+            .to_string();
         assert!(said.contains("No.Such.Module"), "{said}");
     }
 }

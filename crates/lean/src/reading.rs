@@ -6,9 +6,13 @@ pub(crate) fn misleading(text: &str) -> Option<String> {
         return Some(format!("U+{:04X} cannot be seen, or turns the text around", u32::from(c)));
     }
     if let Some(name) = quoted_names(text).find(|name| !name.chars().all(is_part_of_name)) {
-        return Some(format!("the quoted name «{name}» can be taken for something else than a name"));
+        return Some(format!(
+            "the quoted name «{name}» can be taken for something else than a name"
+        ));
     }
-    let mixed = |word: &&str| word.chars().any(|c| c.is_ascii_alphabetic()) && word.chars().any(looks_latin);
+    let mixed = |word: &&str| {
+        word.chars().any(|c| c.is_ascii_alphabetic()) && word.chars().any(looks_latin)
+    };
     let word = text.split(|c: char| !c.is_alphanumeric()).find(mixed)?;
     Some(format!("`{word}` mixes letters that look alike"))
 }
@@ -30,7 +34,8 @@ fn is_part_of_name(c: char) -> bool {
 
 /// Letters of other scripts that are easily taken for a Latin one.
 fn looks_latin(c: char) -> bool {
-    matches!(c, '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}') || "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο".contains(c)
+    matches!(c, '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}')
+        || "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο".contains(c)
 }
 
 #[cfg(test)]
@@ -53,7 +58,8 @@ mod tests {
 
     #[test]
     fn look_alikes_are_named() {
-        let misled = |text: &str, word: &str| misleading(text).is_some_and(|why| why.contains(word));
+        let misled =
+            |text: &str, word: &str| misleading(text).is_some_and(|why| why.contains(word));
         assert!(misled("abbrev Νat := Unit", "Νat"), "a Greek Nu");
         assert!(misled("def N\u{430}t := 1", "N\u{430}t"), "a Cyrillic a");
         assert!(misled("theorem «t : 1 = 2» : True", "t : 1 = 2"));

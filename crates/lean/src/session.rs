@@ -1,4 +1,5 @@
-//! A theorem being proved: states by their tactic paths, so that a lost worker costs a replay and nothing else.
+//! A theorem being proved: states by their tactic paths, so that a lost worker costs a replay and
+//! nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +12,8 @@ use crate::process::Failure;
 use crate::wire::{Reply, Request};
 use crate::worker::{Place, Trouble, Worker};
 
-/// How often a worker may be lost to an outside signal during one call before that is called a fault.
+/// How often a worker may be lost to an outside signal during one call before that is called a
+/// fault.
 const KILLS: usize = 8;
 /// How often a worker may die by itself on one tactic before the tactic is held to be the cause.
 const DEATHS: usize = 2;
@@ -27,7 +29,9 @@ impl Target {
     pub fn request(&self, ctx: u64, heartbeats: u64) -> Request<'_> {
         match self {
             Target::Statement(statement) => Request::Start { ctx, statement, heartbeats },
-            Target::Named { name, line } => Request::Open { ctx, theorem: name, line: *line, heartbeats },
+            Target::Named { name, line } => {
+                Request::Open { ctx, theorem: name, line: *line, heartbeats }
+            }
         }
     }
 }
@@ -54,11 +58,25 @@ pub(crate) struct LeanSession {
 }
 
 impl LeanSession {
-    /// Opens the theorem on the worker of `slot`, whose session count the caller has already raised.
-    pub fn open(slot: Arc<Slot>, options: Arc<Options>, place: Arc<Place>, target: Target) -> Result<LeanSession, Fault> {
-        let root = Node { parent: StateId(0), tactic: String::new(), server: None, released: false };
-        let mut session =
-            LeanSession { slot, options, place, target, root: String::new(), nodes: vec![root], unneeded: Vec::new() };
+    /// Opens the theorem on the worker of `slot`, whose session count the caller has already
+    /// raised.
+    pub fn open(
+        slot: Arc<Slot>,
+        options: Arc<Options>,
+        place: Arc<Place>,
+        target: Target,
+    ) -> Result<LeanSession, Fault> {
+        let root =
+            Node { parent: StateId(0), tactic: String::new(), server: None, released: false };
+        let mut session = LeanSession {
+            slot,
+            options,
+            place,
+            target,
+            root: String::new(),
+            nodes: vec![root],
+            unneeded: Vec::new(),
+        };
         let slot = Arc::clone(&session.slot);
         let mut attempts = Attempts::default();
         loop {
@@ -81,7 +99,8 @@ impl LeanSession {
         Ok(reply.state)
     }
 
-    /// The server's id of a state, replaying the tactics that lead to it where the server has lost it.
+    /// The server's id of a state, replaying the tactics that lead to it where the server has lost
+    /// it.
     fn materialise(&mut self, worker: &mut Worker, state: StateId) -> Result<u64, Trouble> {
         worker.ready(&self.place.imports)?;
         let mut path = Vec::new();
@@ -98,7 +117,8 @@ impl LeanSession {
         };
         for step in path.into_iter().rev() {
             let tactic = self.nodes[step.0 as usize].tactic.clone();
-            let request = Request::Tac { state: id, tactic: &tactic, heartbeats: self.options.heartbeats };
+            let request =
+                Request::Tac { state: id, tactic: &tactic, heartbeats: self.options.heartbeats };
             id = worker.demand(&request, self.options.request_limit)?.state;
             let node = &mut self.nodes[step.0 as usize];
             node.server = Some((worker.generation(), id));
@@ -111,7 +131,12 @@ impl LeanSession {
     }
 
     /// One attempt at a tactic: the inner result is the server's word on it.
-    fn attempt(&mut self, worker: &mut Worker, state: StateId, tactic: &str) -> Result<Result<Reply, String>, Stage> {
+    fn attempt(
+        &mut self,
+        worker: &mut Worker,
+        state: StateId,
+        tactic: &str,
+    ) -> Result<Result<Reply, String>, Stage> {
         worker.recycle(false);
         let id = self.materialise(worker, state).map_err(Stage::Replay)?;
         self.forget_unneeded(worker);
@@ -124,7 +149,8 @@ impl LeanSession {
         if !reply.done {
             return Ok(Ok(reply));
         }
-        let finish = worker.ask(&Request::Finish { state: reply.state }, limit).map_err(Stage::Tactic)?;
+        let finish =
+            worker.ask(&Request::Finish { state: reply.state }, limit).map_err(Stage::Tactic)?;
         worker.forget(worker.generation(), [reply.state]);
         if !finish.ok {
             return Ok(Err(finish.refusal()));
@@ -178,8 +204,10 @@ impl Attempts {
 
 /// Why these axioms will not do, if they will not.
 pub(crate) fn disallowed(axioms: &[String], allowed: &[String]) -> Option<String> {
-    let bad: Vec<&str> = axioms.iter().filter(|a| !allowed.contains(a)).map(String::as_str).collect();
-    (!bad.is_empty()).then(|| format!("axioms: the proof rests on {}, which is not allowed", bad.join(", ")))
+    let bad: Vec<&str> =
+        axioms.iter().filter(|a| !allowed.contains(a)).map(String::as_str).collect();
+    (!bad.is_empty())
+        .then(|| format!("axioms: the proof rests on {}, which is not allowed", bad.join(", ")))
 }
 
 impl Session for LeanSession {
@@ -189,7 +217,10 @@ impl Session for LeanSession {
 
     fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault> {
         if self.nodes.get(state.0 as usize).is_none_or(|n| n.released) {
-            return Err(Fault(format!("state {} was never handed out or has been released", state.0)));
+            return Err(Fault(format!(
+                "state {} was never handed out or has been released",
+                state.0
+            )));
         }
         let slot = Arc::clone(&self.slot);
         let mut attempts = Attempts::default();
@@ -209,8 +240,11 @@ impl Session for LeanSession {
                     break reply;
                 }
                 Ok(Err(reason)) => return Ok(Verdict::Rejected { reason }),
-                Err(Stage::Replay(trouble)) => attempts.again(trouble, "replaying the tactics so far")?,
-                // Our own limits are the tactic's doing; so is a process that dies on it every time.
+                Err(Stage::Replay(trouble)) => {
+                    attempts.again(trouble, "replaying the tactics so far")?
+                }
+                // Our own limits are the tactic's doing; so is a process that dies on it every
+                // time.
                 Err(Stage::Tactic(failure @ (Failure::Time(_) | Failure::Memory(_)))) => {
                     return Ok(Verdict::Rejected { reason: format!("limit: {failure}") });
                 }
@@ -220,10 +254,14 @@ impl Session for LeanSession {
                         return Ok(Verdict::Rejected { reason: format!("limit: {failure}") });
                     }
                 }
-                Err(Stage::Tactic(failure)) => attempts.again(failure.into(), "running a tactic")?,
+                Err(Stage::Tactic(failure)) => {
+                    attempts.again(failure.into(), "running a tactic")?
+                }
             }
         };
-        let state = StateId(u32::try_from(self.nodes.len() - 1).map_err(|_| Fault("too many states".into()))?);
+        let state = StateId(
+            u32::try_from(self.nodes.len() - 1).map_err(|_| Fault("too many states".into()))?,
+        );
         Ok(Verdict::Open { state, text: reply.goals })
     }
 

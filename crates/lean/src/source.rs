@@ -1,4 +1,5 @@
-//! Lean source files: their text, what they import, and the order in which a chain of them is elaborated.
+//! Lean source files: their text, what they import, and the order in which a chain of them is
+//! elaborated.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -26,9 +27,12 @@ pub(crate) fn split_imports(text: &str) -> (Vec<String>, &str) {
         rest = skip_blank(rest);
         let line_end = rest.find('\n').unwrap_or(rest.len());
         let line = rest[..line_end].split("--").next().unwrap_or_default().trim();
-        let mut words = line.split_whitespace().skip_while(|w| matches!(*w, "public" | "private" | "meta"));
+        let mut words =
+            line.split_whitespace().skip_while(|w| matches!(*w, "public" | "private" | "meta"));
         match words.next() {
-            Some("import") => imports.extend(words.filter(|w| *w != "all").map(|m| m.replace(['«', '»'], ""))),
+            Some("import") => {
+                imports.extend(words.filter(|w| *w != "all").map(|m| m.replace(['«', '»'], "")))
+            }
             Some("module" | "prelude") if words.next().is_none() => {}
             _ => return (imports, rest),
         }
@@ -42,7 +46,10 @@ fn skip_blank(mut text: &str) -> &str {
         let trimmed = text.trim_start();
         if let Some(comment) = trimmed.strip_prefix("--") {
             text = comment.find('\n').map_or("", |i| &comment[i..]);
-        } else if trimmed.starts_with("/-") && !trimmed.starts_with("/--") && !trimmed.starts_with("/-!") {
+        } else if trimmed.starts_with("/-")
+            && !trimmed.starts_with("/--")
+            && !trimmed.starts_with("/-!")
+        {
             text = after_block_comment(trimmed);
         } else {
             return trimmed;
@@ -98,15 +105,17 @@ impl Library {
         let full = self.root.join(path);
         let error = |why: String| Error::File { path: full.clone(), why };
         let bytes = std::fs::read(&full).map_err(|e| error(e.to_string()))?;
-        let text =
-            String::from_utf8(bytes).map_err(|e| error(format!("not UTF-8 after byte {}", e.utf8_error().valid_up_to())))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|e| error(format!("not UTF-8 after byte {}", e.utf8_error().valid_up_to())))?;
         let imports = split_imports(&text).0;
-        let source = Arc::new(Source { path: path.to_owned(), module: module_of(path), text, imports });
+        let source =
+            Arc::new(Source { path: path.to_owned(), module: module_of(path), text, imports });
         read.insert(path.to_owned(), Arc::clone(&source));
         Ok(source)
     }
 
-    /// The file and, before it, every file of the library that it imports, in an order that can be elaborated.
+    /// The file and, before it, every file of the library that it imports, in an order that can be
+    /// elaborated.
     pub fn chain(&self, path: &str) -> Result<Vec<Arc<Source>>, Error> {
         self.order(&[path.to_owned()])
     }
@@ -121,7 +130,12 @@ impl Library {
         Ok(order)
     }
 
-    fn visit(&self, path: &str, seen: &mut HashSet<String>, order: &mut Vec<Arc<Source>>) -> Result<(), Error> {
+    fn visit(
+        &self,
+        path: &str,
+        seen: &mut HashSet<String>,
+        order: &mut Vec<Arc<Source>>,
+    ) -> Result<(), Error> {
         if !seen.insert(path.to_owned()) {
             return Ok(());
         }
@@ -141,9 +155,10 @@ impl Library {
         self.root.join(&path).is_file().then_some(path)
     }
 
-    /// What the files of the same top folder as `path` need from outside the library, as far as `available` has it, after what
-    /// the chain itself needs. One process can then serve all of them: the files of a library import ever other parts of core
-    /// Lean, and a process that served two of them in turn would start anew each time.
+    /// What the files of the same top folder as `path` need from outside the library, as far as
+    /// `available` has it, after what the chain itself needs. One process can then serve all of
+    /// them: the files of a library import ever other parts of core Lean, and a process that served
+    /// two of them in turn would start anew each time.
     pub fn outside_of_folder(
         &self,
         path: &str,
@@ -157,7 +172,8 @@ impl Library {
             let all = folders.entry(folder.to_owned()).or_insert_with(|| {
                 // A file that cannot be read says so when it is asked for.
                 let files = self.files(&self.root.join(folder)).unwrap_or_default();
-                let sources: Vec<_> = files.iter().filter_map(|file| self.source(file).ok()).collect();
+                let sources: Vec<_> =
+                    files.iter().filter_map(|file| self.source(file).ok()).collect();
                 let mut found = self.outside(&sources, &[]);
                 found.retain(|module| available(module));
                 found
@@ -201,8 +217,11 @@ fn collect(root: &Path, path: &Path, found: &mut BTreeMap<String, ()>) -> Result
             }
         }
     } else {
-        let relative = path.strip_prefix(root).map_err(|_| error(format!("not below the library's root {}", root.display())))?;
-        let parts: Vec<_> = relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
+        let relative = path
+            .strip_prefix(root)
+            .map_err(|_| error(format!("not below the library's root {}", root.display())))?;
+        let parts: Vec<_> =
+            relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
         found.insert(parts.join("/"), ());
     }
     Ok(())
@@ -214,7 +233,8 @@ mod tests {
 
     #[test]
     fn imports_end_where_commands_begin() {
-        let text = "/- a licence\n /- nested -/ -/\nmodule\nimport A.B -- why\npublic meta import all C\n\nopen Nat\nimport D\n";
+        let text = "/- a licence\n /- nested -/ -/\nmodule\nimport A.B -- why\npublic meta import \
+         all C\n\nopen Nat\nimport D\n";
         let (imports, rest) = split_imports(text);
         assert_eq!(imports, ["A.B", "C"]);
         assert_eq!(rest, "open Nat\nimport D\n");

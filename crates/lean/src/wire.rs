@@ -6,15 +6,42 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "cmd", rename_all = "lowercase")]
 pub(crate) enum Request<'a> {
-    Header { ctx: u64, text: &'a str },
-    File { ctx: u64, text: &'a str, path: &'a str, module: &'a str, trace: bool, imports: bool, after: &'a str },
-    Start { ctx: u64, statement: &'a str, heartbeats: u64 },
-    Open { ctx: u64, theorem: &'a str, line: u32, heartbeats: u64 },
-    Tac { state: u64, tactic: &'a str, heartbeats: u64 },
-    Finish { state: u64 },
+    Header {
+        ctx: u64,
+        text: &'a str,
+    },
+    File {
+        ctx: u64,
+        text: &'a str,
+        path: &'a str,
+        module: &'a str,
+        trace: bool,
+        imports: bool,
+        after: &'a str,
+    },
+    Start {
+        ctx: u64,
+        statement: &'a str,
+        heartbeats: u64,
+    },
+    Open {
+        ctx: u64,
+        theorem: &'a str,
+        line: u32,
+        heartbeats: u64,
+    },
+    Tac {
+        state: u64,
+        tactic: &'a str,
+        heartbeats: u64,
+    },
+    Finish {
+        state: u64,
+    },
 }
 
-/// A request as it is sent: with an id that its answer must repeat, and states that are not needed any more.
+/// A request as it is sent: with an id that its answer must repeat, and states that are not needed
+/// any more.
 #[derive(Serialize)]
 pub(crate) struct Envelope<'a> {
     pub id: &'a str,

@@ -107,10 +107,11 @@ impl Worker {
             return Ok(());
         }
         self.stop();
-        let process = Process::start(&self.launch, imports, &self.options).map_err(|e| match e {
-            Error::Worker(how) => Trouble::Failure(Failure::Killed(how)),
-            other => Trouble::Start(other),
-        })?;
+        let process =
+            Process::start(&self.launch, imports, &self.options).map_err(|e| match e {
+                Error::Worker(how) => Trouble::Failure(Failure::Killed(how)),
+                other => Trouble::Start(other),
+            })?;
         self.process = Some(process);
         self.imports = imports.to_vec();
         self.generation += 1;
@@ -126,7 +127,8 @@ impl Worker {
         self.served = 0;
     }
 
-    /// Replaces a process that has served long or grown large; sessions replay when they next need it.
+    /// Replaces a process that has served long or grown large; sessions replay when they next need
+    /// it.
     pub fn recycle(&mut self, at_rest: bool) {
         let old = at_rest && self.served >= self.options.recycle_requests;
         let large = self.served >= SETTLED
@@ -137,7 +139,8 @@ impl Worker {
         }
     }
 
-    /// States of this generation that nobody needs any more; told to the server with the next request.
+    /// States of this generation that nobody needs any more; told to the server with the next
+    /// request.
     pub fn forget(&mut self, generation: u64, states: impl IntoIterator<Item = u64>) {
         if generation == self.generation && self.process.is_some() {
             self.drops.extend(states);
@@ -164,7 +167,8 @@ impl Worker {
         if reply.ok { Ok(reply) } else { Err(Trouble::Refused(reply.refusal())) }
     }
 
-    /// What the process has imported, and which chains of files it has elaborated (among other contexts).
+    /// What the process has imported, and which chains of files it has elaborated (among other
+    /// contexts).
     pub fn holdings(&self) -> (&[String], impl Iterator<Item = &String>) {
         (&self.imports, self.contexts.keys())
     }
@@ -188,9 +192,17 @@ impl Worker {
         }
     }
 
-    /// Elaborates a chain of files, beginning after the longest part of it that is loaded; `each` sees every new file's answer.
-    pub fn files(&mut self, files: &[Arc<Source>], mut each: impl FnMut(&Source, &Reply)) -> Result<u64, Trouble> {
-        let loaded = (0..=files.len()).rev().find(|&n| n == 0 || self.contexts.contains_key(&key(&files[..n]))).unwrap_or(0);
+    /// Elaborates a chain of files, beginning after the longest part of it that is loaded; `each`
+    /// sees every new file's answer.
+    pub fn files(
+        &mut self,
+        files: &[Arc<Source>],
+        mut each: impl FnMut(&Source, &Reply),
+    ) -> Result<u64, Trouble> {
+        let loaded = (0..=files.len())
+            .rev()
+            .find(|&n| n == 0 || self.contexts.contains_key(&key(&files[..n])))
+            .unwrap_or(0);
         let mut ctx = if loaded == 0 { 0 } else { self.contexts[&key(&files[..loaded])] };
         for n in loaded..files.len() {
             let reply = self.file(&files[n], ctx, false)?;
@@ -203,7 +215,8 @@ impl Worker {
 
     /// Notes that `source`, elaborated after `chain`, left `ctx`.
     pub fn remember(&mut self, chain: &[Arc<Source>], source: &Source, ctx: u64) {
-        let chain: Vec<&str> = chain.iter().map(|f| f.path.as_str()).chain([source.path.as_str()]).collect();
+        let chain: Vec<&str> =
+            chain.iter().map(|f| f.path.as_str()).chain([source.path.as_str()]).collect();
         self.contexts.insert(chain.join("\n"), ctx);
     }
 
@@ -211,8 +224,15 @@ impl Worker {
     pub fn file(&mut self, source: &Source, ctx: u64, trace: bool) -> Result<Reply, Trouble> {
         let imports = matches!(self.options.host, Host::Native { .. });
         let after = if imports { "" } else { assets::patch(&source.module) };
-        let request =
-            Request::File { ctx, text: &source.text, path: &source.path, module: &source.module, trace, imports, after };
+        let request = Request::File {
+            ctx,
+            text: &source.text,
+            path: &source.path,
+            module: &source.module,
+            trace,
+            imports,
+            after,
+        };
         let limit = self.options.file_limit;
         self.demand(&request, limit)
     }

@@ -1,6 +1,8 @@
-//! Kernel applications per second on one core, on the real steps of a database; and what the text around them costs.
+//! Kernel applications per second on one core, on the real steps of a database; and what the text
+//! around them costs.
 //!
-//! `cargo bench -p catamount-metamath [-- FILE.mm]`; without a file, set.mm of Debian's `metamath-databases`.
+//! `cargo bench -p catamount-metamath [-- FILE.mm]`; without a file, set.mm of Debian's
+//! `metamath-databases`.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -16,9 +18,13 @@ const RUNS: usize = 7;
 
 fn main() {
     let given = std::env::args().skip(1).find(|argument| argument.ends_with(".mm"));
-    let path = given.map_or_else(|| PathBuf::from("/usr/share/metamath/databases/set.mm"), PathBuf::from);
+    let path =
+        given.map_or_else(|| PathBuf::from("/usr/share/metamath/databases/set.mm"), PathBuf::from);
     if !path.exists() {
-        println!("{} is not there: install Debian's metamath-databases, or name a .mm file", path.display());
+        println!(
+            "{} is not there: install Debian's metamath-databases, or name a .mm file",
+            path.display()
+        );
         return;
     }
     let start = Instant::now();
@@ -27,12 +33,13 @@ fn main() {
 
     let start = Instant::now();
     let (mut traces, mut seen) = (Vec::new(), 0);
-    let report = database.extract(&Extraction { recheck: false, ..Extraction::default() }, |trace, _| {
-        seen += 1;
-        if seen % EVERY == 0 && trace.steps.len() <= LONGEST {
-            traces.push(trace);
-        }
-    });
+    let report =
+        database.extract(&Extraction { recheck: false, ..Extraction::default() }, |trace, _| {
+            seen += 1;
+            if seen % EVERY == 0 && trace.steps.len() <= LONGEST {
+                traces.push(trace);
+            }
+        });
     let seconds = start.elapsed().as_secs_f64();
     let (made, steps, rest) = (report.traces, report.steps, report.remainder.len());
     println!("extract and replay {made} traces of {steps} steps, {rest} left out: {seconds:.2} s");
@@ -42,7 +49,9 @@ fn main() {
         .map(|trace| {
             let theorem = database.theorem(&trace.theorem.name).expect("a theorem of the database");
             let mut prover = Prover::new(&database, theorem);
-            let read = |step: &catamount_traces::Step| prover.read(&database, &step.tactic).expect("a tactic that was extracted");
+            let read = |step: &catamount_traces::Step| {
+                prover.read(&database, &step.tactic).expect("a tactic that was extracted")
+            };
             (theorem, trace.steps.iter().map(read).collect())
         })
         .collect();
@@ -54,13 +63,19 @@ fn main() {
             start.elapsed().as_secs_f64()
         });
         let best = time.fold(f64::INFINITY, f64::min);
-        println!("{name}: {:.2} M/s ({steps} steps of {} theorems, one core)", steps as f64 / best / 1e6, read.len());
+        println!(
+            "{name}: {:.2} M/s ({steps} steps of {} theorems, one core)",
+            steps as f64 / best / 1e6,
+            read.len()
+        );
     };
     best("kernel applications", &|| {
         let ends = read.iter().map(|(theorem, tactics)| {
             let mut prover = Prover::new(&database, *theorem);
             let root = prover.root();
-            tactics.iter().fold(root, |goals, tactic| prover.apply(&database, goals, tactic).expect("a real step"))
+            tactics.iter().fold(root, |goals, tactic| {
+                prover.apply(&database, goals, tactic).expect("a real step")
+            })
         });
         ends.filter(|goals| goals.is_proved()).count()
     });

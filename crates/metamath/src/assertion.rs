@@ -1,6 +1,7 @@
 //! Assertions: what a tactic names, and what a theorem states.
 
-/// The bit that marks a node of a pattern as one of the assertion's own variables; the rest is its slot.
+/// The bit that marks a node of a pattern as one of the assertion's own variables; the rest is its
+/// slot.
 pub(crate) const SLOT: u32 = 1 << 31;
 
 /// The place of an assertion among the database's logical assertions, in database order.
@@ -16,7 +17,8 @@ pub(crate) enum Mandatory {
     Essential(u16),
 }
 
-/// An axiom, definition or theorem: essential hypotheses, a conclusion, and conditions on its variables.
+/// An axiom, definition or theorem: essential hypotheses, a conclusion, and conditions on its
+/// variables.
 #[derive(Debug)]
 pub struct Assertion {
     pub(crate) label: Box<str>,
@@ -56,6 +58,9 @@ impl Assertion {
 
     /// Turns a pattern of this assertion into the term it is, over its own variables.
     pub(crate) fn concrete(&self, pattern: &[u32]) -> Box<[u32]> {
-        pattern.iter().map(|&node| if node & SLOT != 0 { self.slots[(node & !SLOT) as usize] } else { node }).collect()
+        pattern
+            .iter()
+            .map(|&node| if node & SLOT != 0 { self.slots[(node & !SLOT) as usize] } else { node })
+            .collect()
     }
 }

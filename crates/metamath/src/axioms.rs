@@ -16,8 +16,10 @@ pub(crate) struct Axioms {
 
 impl Axioms {
     pub(crate) fn new(database: &Database) -> Self {
-        let axioms: Vec<AssertionId> =
-            (0..database.assertions.len() as u32).map(AssertionId).filter(|id| database.assertion(*id).axiom).collect();
+        let axioms: Vec<AssertionId> = (0..database.assertions.len() as u32)
+            .map(AssertionId)
+            .filter(|id| database.assertion(*id).axiom)
+            .collect();
         let words = axioms.len().div_ceil(64);
         let mut rests_on = vec![0; words * database.assertions.len()];
         for (bit, axiom) in axioms.iter().enumerate() {
@@ -25,14 +27,19 @@ impl Axioms {
         }
         // A proof names only earlier assertions, so one pass in database order suffices.
         for (index, assertion) in database.assertions.iter().enumerate() {
-            let Some(statement) = database.source.statement(assertion.label.as_bytes()) else { continue };
+            let Some(statement) = database.source.statement(assertion.label.as_bytes()) else {
+                continue;
+            };
             for label in used(&statement) {
-                if let Some(earlier) = std::str::from_utf8(label).ok().and_then(|label| database.find(label))
+                if let Some(earlier) =
+                    std::str::from_utf8(label).ok().and_then(|label| database.find(label))
                     && (earlier.0 as usize) < index
                 {
                     let (before, row) = rests_on.split_at_mut(index * words);
                     let from = earlier.0 as usize * words;
-                    row.iter_mut().zip(&before[from..from + words]).for_each(|(bits, more)| *bits |= more);
+                    row.iter_mut()
+                        .zip(&before[from..from + words])
+                        .for_each(|(bits, more)| *bits |= more);
                 }
             }
         }
@@ -44,15 +51,22 @@ impl Axioms {
         let mut bits = vec![0u64; self.words];
         for id in labels.iter().filter_map(|label| database.find(label)) {
             let from = id.0 as usize * self.words;
-            bits.iter_mut().zip(&self.rests_on[from..from + self.words]).for_each(|(bits, more)| *bits |= more);
+            bits.iter_mut()
+                .zip(&self.rests_on[from..from + self.words])
+                .for_each(|(bits, more)| *bits |= more);
         }
         let set = |bit: &usize| bits[bit / 64] >> (bit % 64) & 1 == 1;
-        (0..self.axioms.len()).filter(set).map(|bit| database.assertion(self.axioms[bit]).label().to_owned()).collect()
+        (0..self.axioms.len())
+            .filter(set)
+            .map(|bit| database.assertion(self.axioms[bit]).label().to_owned())
+            .collect()
     }
 }
 
 /// The labels that a proof names.
 fn used<'d>(statement: &StatementRef<'d>) -> impl Iterator<Item = &'d [u8]> + use<'d> {
     let statement = *statement;
-    (0..statement.proof_len()).map(move |at| statement.proof_slice_at(at)).take_while(|word| *word != b")")
+    (0..statement.proof_len())
+        .map(move |at| statement.proof_slice_at(at))
+        .take_while(|word| *word != b")")
 }

@@ -1,9 +1,10 @@
 //! The final word on a proof: metamath-rs's verifier, on text.
 //!
-//! The kernel's replay only serves to write the proof down. What is verified is a small database of the statements that the
-//! proof names, written out from metamath-rs's own reading of the original (labels, formulas, frames; none of the kernel's
-//! terms), each before the theorem in the original's order, with the theorem last. Earlier assertions stand in it as axioms:
-//! the whole original was verified when it was opened. Should the kernel be wrong, the verifier refuses.
+//! The kernel's replay only serves to write the proof down. What is verified is a small database of
+//! the statements that the proof names, written out from metamath-rs's own reading of the original
+//! (labels, formulas, frames; none of the kernel's terms), each before the theorem in the
+//! original's order, with the theorem last. Earlier assertions stand in it as axioms: the whole
+//! original was verified when it was opened. Should the kernel be wrong, the verifier refuses.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -21,15 +22,24 @@ use crate::replay::Replay;
 use crate::source;
 
 /// Replays tactics, writes the proof down and has metamath-rs verify it.
-pub(crate) fn check(database: &Database, theorem: AssertionId, tactics: &[String]) -> Result<Proof, String> {
+pub(crate) fn check(
+    database: &Database,
+    theorem: AssertionId,
+    tactics: &[String],
+) -> Result<Proof, String> {
     let replay = Replay::run(database, theorem, tactics)?;
     let proof = proof::compress(database, &replay);
     verify(database, theorem, &proof)?;
     Ok(proof)
 }
 
-/// Has metamath-rs verify a proof of a theorem, with nothing but what stands before it in the database.
-pub(crate) fn verify(database: &Database, theorem: AssertionId, proof: &Proof) -> Result<(), String> {
+/// Has metamath-rs verify a proof of a theorem, with nothing but what stands before it in the
+/// database.
+pub(crate) fn verify(
+    database: &Database,
+    theorem: AssertionId,
+    proof: &Proof,
+) -> Result<(), String> {
     let label = database.assertion(theorem).label();
     let text = excerpt(database, label, proof)?;
     let verified = catch_unwind(AssertUnwindSafe(|| {
@@ -39,14 +49,22 @@ pub(crate) fn verify(database: &Database, theorem: AssertionId, proof: &Proof) -
             return Err(format!("metamath-rs refuses the proof: {first}"));
         }
         same_frame(database, &source, label)?;
-        let statement = source.statement(label.as_bytes()).ok_or("the theorem is missing from its own check")?;
-        source.verify_one(&mut (), statement).map_err(|reason| format!("metamath-rs refuses the proof: {reason:?}"))
+        let statement = source
+            .statement(label.as_bytes())
+            .ok_or("the theorem is missing from its own check")?;
+        source
+            .verify_one(&mut (), statement)
+            .map_err(|reason| format!("metamath-rs refuses the proof: {reason:?}"))
     }));
     verified.unwrap_or_else(|_| Err("metamath-rs gave up on the proof".to_owned()))
 }
 
 /// The theorem verified must be the theorem asked for: the same formula, hypotheses and conditions.
-fn same_frame(database: &Database, checked: &metamath_rs::Database, label: &str) -> Result<(), String> {
+fn same_frame(
+    database: &Database,
+    checked: &metamath_rs::Database,
+    label: &str,
+) -> Result<(), String> {
     match (Stated::read(&database.source, label), Stated::read(checked, label)) {
         (Some(asked), Some(seen)) if asked == seen => Ok(()),
         _ => Err(format!("the check did not see `{label}` as the database states it")),
@@ -65,10 +83,15 @@ struct Stated {
 impl Stated {
     fn read(source: &metamath_rs::Database, label: &str) -> Option<Self> {
         let frame = source.scope_result().get(label.as_bytes())?;
-        let mut formulas: Vec<String> =
-            frame.hypotheses.iter().map(|hypothesis| math(&source.statement_by_address(hypothesis.address()))).collect();
+        let mut formulas: Vec<String> = frame
+            .hypotheses
+            .iter()
+            .map(|hypothesis| math(&source.statement_by_address(hypothesis.address())))
+            .collect();
         formulas.push(math(&source.statement(label.as_bytes())?));
-        let name = |variable: usize| metamath_rs::as_str(source.name_result().atom_name(frame.var_list[variable])).to_owned();
+        let name = |variable: usize| {
+            metamath_rs::as_str(source.name_result().atom_name(frame.var_list[variable])).to_owned()
+        };
         let pair = |&(a, b): &(usize, usize)| (name(a).min(name(b)), name(a).max(name(b)));
         Some(Stated { formulas, distinct: frame.mandatory_dv.iter().map(pair).collect() })
     }
@@ -95,12 +118,16 @@ struct Excerpt<'d> {
     hypotheses: usize,
 }
 
-/// The excerpt as text: the statements in the order of the original. A `$f` statement that the original keeps in a scope stands
-/// inside the block of each assertion that needs it, as the same variable may be declared anew later.
+/// The excerpt as text: the statements in the order of the original. A `$f` statement that the
+/// original keeps in a scope stands inside the block of each assertion that needs it, as the same
+/// variable may be declared anew later.
 fn excerpt(database: &Database, label: &str, proof: &Proof) -> Result<String, String> {
     let source = &database.source;
-    let find = |label: &str| source.statement(label.as_bytes()).ok_or_else(|| format!("no statement `{label}`"));
-    let order = |a: &StatementRef<'_>, b: &StatementRef<'_>| source.cmp_address(&a.address(), &b.address());
+    let find = |label: &str| {
+        source.statement(label.as_bytes()).ok_or_else(|| format!("no statement `{label}`"))
+    };
+    let order =
+        |a: &StatementRef<'_>, b: &StatementRef<'_>| source.cmp_address(&a.address(), &b.address());
     let theorem = find(label)?;
     let (mut used, mut dummies) = (Vec::new(), Vec::new());
     for name in &proof.labels {
@@ -132,7 +159,12 @@ fn excerpt(database: &Database, label: &str, proof: &Proof) -> Result<String, St
     let mut global = global.iter().peekable();
     for (statement, block) in blocks {
         while let Some(floating) = global.next_if(|floating| order(floating, &statement).is_lt()) {
-            _ = writeln!(text, "{} $f {} $.", metamath_rs::as_str(floating.label()), math(floating));
+            _ = writeln!(
+                text,
+                "{} $f {} $.",
+                metamath_rs::as_str(floating.label()),
+                math(floating)
+            );
         }
         text.push_str(&block);
     }
@@ -145,8 +177,8 @@ fn sorted(symbols: FxHashSet<&str>) -> String {
     symbols.join(" ")
 }
 
-/// The `$d` pairs that make a theorem's dummies distinct from every other variable. Every pair holds a variable that is not
-/// mandatory, so none of them changes what the theorem says.
+/// The `$d` pairs that make a theorem's dummies distinct from every other variable. Every pair
+/// holds a variable that is not mandatory, so none of them changes what the theorem says.
 pub(crate) fn distinct_dummies<'d>(
     source: &'d metamath_rs::Database,
     theorem: StatementRef<'d>,
@@ -154,7 +186,8 @@ pub(crate) fn distinct_dummies<'d>(
 ) -> Result<Vec<(&'d str, &'d str)>, String> {
     let frame = source.scope_result().get(theorem.label()).ok_or("the theorem has no frame")?;
     let names = source.name_result();
-    let mandatory: Vec<&str> = frame.mandatory_vars().iter().map(|v| metamath_rs::as_str(names.atom_name(*v))).collect();
+    let mandatory: Vec<&str> =
+        frame.mandatory_vars().iter().map(|v| metamath_rs::as_str(names.atom_name(*v))).collect();
     if let Some(variable) = dummies.iter().find(|dummy| mandatory.contains(dummy)) {
         return Err(format!("`{variable}` is a variable of the theorem and cannot be a dummy"));
     }
@@ -166,8 +199,9 @@ pub(crate) fn distinct_dummies<'d>(
 }
 
 impl<'d> Excerpt<'d> {
-    /// A label that the original does not have. Two assertions may share a hypothesis, which the excerpt then repeats, and each
-    /// copy needs a label of its own; a compressed proof does not name them.
+    /// A label that the original does not have. Two assertions may share a hypothesis, which the
+    /// excerpt then repeats, and each copy needs a label of its own; a compressed proof does not
+    /// name them.
     fn fresh(&mut self) -> String {
         loop {
             self.hypotheses += 1;
@@ -178,10 +212,20 @@ impl<'d> Excerpt<'d> {
         }
     }
 
-    /// Takes in a `$f` statement: into the block if it has a scope, else among those for all. A dummy's is named by the proof.
-    fn floating(&mut self, statement: &StatementRef<'d>, dummy: bool, block: &mut String) -> Result<(), String> {
+    /// Takes in a `$f` statement: into the block if it has a scope, else among those for all. A
+    /// dummy's is named by the proof.
+    fn floating(
+        &mut self,
+        statement: &StatementRef<'d>,
+        dummy: bool,
+        block: &mut String,
+    ) -> Result<(), String> {
         let label = metamath_rs::as_str(statement.label());
-        let frame = self.source.scope_result().get(statement.label()).ok_or_else(|| format!("`{label}` has no scope"))?;
+        let frame = self
+            .source
+            .scope_result()
+            .get(statement.label())
+            .ok_or_else(|| format!("`{label}` has no scope"))?;
         let symbol = |at| metamath_rs::as_str(statement.math_at(at).slice);
         self.constants.insert(symbol(0));
         self.variables.insert(symbol(1));
@@ -206,16 +250,26 @@ impl<'d> Excerpt<'d> {
     }
 
     /// An assertion with its frame: as an axiom, or with its dummies and a proof.
-    fn block(&mut self, statement: &StatementRef<'d>, proof: Option<(&[StatementRef<'d>], &Proof)>) -> Result<String, String> {
+    fn block(
+        &mut self,
+        statement: &StatementRef<'d>,
+        proof: Option<(&[StatementRef<'d>], &Proof)>,
+    ) -> Result<String, String> {
         let source = self.source;
         let label = metamath_rs::as_str(statement.label());
-        let frame = source.scope_result().get(statement.label()).ok_or_else(|| format!("`{label}` has no frame"))?;
-        let variable = |index: usize| metamath_rs::as_str(source.name_result().atom_name(frame.var_list[index]));
+        let frame = source
+            .scope_result()
+            .get(statement.label())
+            .ok_or_else(|| format!("`{label}` has no frame"))?;
+        let variable = |index: usize| {
+            metamath_rs::as_str(source.name_result().atom_name(frame.var_list[index]))
+        };
         let variables: Vec<&str> = (0..frame.mandatory_count).map(variable).collect();
         let mut out = String::from("${\n");
         if let Some((dummies, _)) = proof {
             dummies.iter().try_for_each(|dummy| self.floating(dummy, true, &mut out))?;
-            let names: Vec<&str> = dummies.iter().map(|dummy| metamath_rs::as_str(dummy.math_at(1).slice)).collect();
+            let names: Vec<&str> =
+                dummies.iter().map(|dummy| metamath_rs::as_str(dummy.math_at(1).slice)).collect();
             for (a, b) in distinct_dummies(source, *statement, &names)? {
                 _ = writeln!(out, "$d {a} {b} $.");
             }
@@ -236,7 +290,9 @@ impl<'d> Excerpt<'d> {
         let conclusion = self.formula(statement, &variables);
         match proof {
             None => _ = writeln!(out, "{label} $a {conclusion} $.\n$}}"),
-            Some((_, proof)) => _ = writeln!(out, "{label} $p {conclusion} $={} $.\n$}}", proof.text(2)),
+            Some((_, proof)) => {
+                _ = writeln!(out, "{label} $p {conclusion} $={} $.\n$}}", proof.text(2))
+            }
         }
         Ok(out)
     }
@@ -248,7 +304,8 @@ mod tests {
 
     /// The verdict on a proof of `syl2` written by hand: the kernel has no part in it.
     fn verdict(labels: &[&str], letters: &str) -> Result<(), String> {
-        let database = Database::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/toy.mm")).expect("the toy is consistent");
+        let database = Database::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/toy.mm"))
+            .expect("the toy is consistent");
         let labels = labels.iter().map(|label| (*label).into()).collect();
         let proof = Proof { labels, letters: letters.to_owned(), dummies: Vec::new() };
         verify(&database, database.theorem("syl2").expect("a theorem"), &proof)

@@ -39,7 +39,8 @@ pub struct Unsupported {
     pub theorem: bool,
 }
 
-/// A Metamath database: its assertions as terms, and metamath-rs's own view of it for the final checks.
+/// A Metamath database: its assertions as terms, and metamath-rs's own view of it for the final
+/// checks.
 #[derive(Debug)]
 pub struct Database {
     pub(crate) path: PathBuf,
@@ -63,12 +64,15 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens a `.mm` file: parses it, verifies every proof in it with metamath-rs, and parses its formulas.
+    /// Opens a `.mm` file: parses it, verifies every proof in it with metamath-rs, and parses its
+    /// formulas.
     ///
-    /// A file that is missing, truncated or inconsistent is an error that names the file and the position.
+    /// A file that is missing, truncated or inconsistent is an error that names the file and the
+    /// position.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = std::fs::read(path).map_err(|reason| Error::Unreadable { path: path.to_path_buf(), reason })?;
+        let text = std::fs::read(path)
+            .map_err(|reason| Error::Unreadable { path: path.to_path_buf(), reason })?;
         Self::from_text(path, text)
     }
 
@@ -101,10 +105,15 @@ impl Database {
 
     /// The theorem of a name; an axiom is none.
     pub fn theorem(&self, label: &str) -> Result<AssertionId, Error> {
-        let unknown =
-            |hint: &str| Error::UnknownTheorem { label: label.to_owned(), path: self.path.clone(), hint: hint.to_owned() };
+        let unknown = |hint: &str| Error::UnknownTheorem {
+            label: label.to_owned(),
+            path: self.path.clone(),
+            hint: hint.to_owned(),
+        };
         match self.find(label) {
-            Some(id) if self.assertion(id).axiom => Err(unknown(": it is an axiom, which has no proof")),
+            Some(id) if self.assertion(id).axiom => {
+                Err(unknown(": it is an axiom, which has no proof"))
+            }
             Some(id) => Ok(id),
             None if self.unsupported.iter().any(|u| u.label == label) => {
                 Err(unknown(" that the kernel understands: its statement does not parse"))
@@ -115,7 +124,11 @@ impl Database {
 
     /// The theorems (statements with a proof), in database order.
     pub fn theorems(&self) -> impl Iterator<Item = AssertionId> + '_ {
-        self.assertions.iter().enumerate().filter(|(_, a)| !a.axiom).map(|(i, _)| AssertionId(i as u32))
+        self.assertions
+            .iter()
+            .enumerate()
+            .filter(|(_, a)| !a.axiom)
+            .map(|(i, _)| AssertionId(i as u32))
     }
 
     /// Statements that the kernel does not understand; it neither uses nor proves them.
@@ -134,7 +147,8 @@ impl Database {
         out
     }
 
-    /// Appends a marker and a formula. The typecode is written only where the database has more than one that could stand there.
+    /// Appends a marker and a formula. The typecode is written only where the database has more
+    /// than one that could stand there.
     pub(crate) fn write_formula(&self, marker: &str, formula: &[u32], out: &mut String) {
         if !out.is_empty() {
             out.push(' ');
@@ -171,24 +185,42 @@ impl Database {
     ) -> Result<(), String> {
         scratch.tokens.clear();
         for name in symbols {
-            let symbol = *self.symbols.get(*name).ok_or_else(|| format!("unknown symbol `{}`", clip(name)))?;
+            let symbol = *self
+                .symbols
+                .get(*name)
+                .ok_or_else(|| format!("unknown symbol `{}`", clip(name)))?;
             let token = match self.variable(symbol, at) {
-                Some(node) => Token::Leaf { typecode: self.nodes.kinds[node as usize].typecode, node },
-                None if self.variables.contains_key(&symbol) => return Err(format!("the variable `{name}` is not active here")),
+                Some(node) => {
+                    Token::Leaf { typecode: self.nodes.kinds[node as usize].typecode, node }
+                }
+                None if self.variables.contains_key(&symbol) => {
+                    return Err(format!("the variable `{name}` is not active here"));
+                }
                 None => Token::Constant(symbol),
             };
             scratch.tokens.push(token);
         }
         let from = out.len();
-        self.grammar.parse(&mut scratch.chart, &scratch.tokens, &[typecode], out).map_err(|unparsed| match unparsed {
-            Unparsed::At(position) => match symbols.get(position) {
-                Some(symbol) => format!("no {} goes on with `{symbol}` as its symbol {}", self.symbol(typecode), position + 1),
-                None => format!("the symbols do not end where a {} ends", self.symbol(typecode)),
+        self.grammar.parse(&mut scratch.chart, &scratch.tokens, &[typecode], out).map_err(
+            |unparsed| match unparsed {
+                Unparsed::At(position) => match symbols.get(position) {
+                    Some(symbol) => format!(
+                        "no {} goes on with `{symbol}` as its symbol {}",
+                        self.symbol(typecode),
+                        position + 1
+                    ),
+                    None => {
+                        format!("the symbols do not end where a {} ends", self.symbol(typecode))
+                    }
+                },
+                Unparsed::TooMuchWork => "the term takes too long to parse".to_owned(),
             },
-            Unparsed::TooMuchWork => "the term takes too long to parse".to_owned(),
-        })?;
+        )?;
         match out[from..].iter().find(|node| self.nodes.kinds[**node as usize].ordinal >= at) {
-            Some(&node) => Err(format!("`{}` is only introduced later in the database", self.nodes.kinds[node as usize].label)),
+            Some(&node) => Err(format!(
+                "`{}` is only introduced later in the database",
+                self.nodes.kinds[node as usize].label
+            )),
             None => Ok(()),
         }
     }

@@ -29,13 +29,17 @@ impl Metamath {
         &self.database
     }
 
-    /// Checks many proofs (a theorem's label and its tactics) on all cores; the answers are in the order of the questions.
+    /// Checks many proofs (a theorem's label and its tactics) on all cores; the answers are in the
+    /// order of the questions.
     pub fn check_all<L, T>(&self, proofs: &[(L, T)]) -> Vec<Checked>
     where
         L: AsRef<str> + Sync,
         T: AsRef<[String]> + Sync,
     {
-        proofs.par_iter().map(|(label, tactics)| self.checked(label.as_ref(), tactics.as_ref())).collect()
+        proofs
+            .par_iter()
+            .map(|(label, tactics)| self.checked(label.as_ref(), tactics.as_ref()))
+            .collect()
     }
 
     fn checked(&self, label: &str, tactics: &[String]) -> Checked {
@@ -69,7 +73,10 @@ impl Environment for Metamath {
 
     fn describe(&self) -> String {
         let (path, theorems) = (self.database.path().display(), self.database.theorems().count());
-        format!("Metamath (catamount-metamath {}, metamath-rs), {path}, {theorems} theorems", env!("CARGO_PKG_VERSION"))
+        format!(
+            "Metamath (catamount-metamath {}, metamath-rs), {path}, {theorems} theorems",
+            env!("CARGO_PKG_VERSION")
+        )
     }
 }
 
@@ -87,9 +94,15 @@ impl Session for Proving {
     }
 
     fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault> {
-        let goals = *self.states.get(state.0 as usize).ok_or_else(|| Fault(format!("there is no state {}", state.0)))?;
+        let goals = *self
+            .states
+            .get(state.0 as usize)
+            .ok_or_else(|| Fault(format!("there is no state {}", state.0)))?;
         let database = &*self.database;
-        let applied = self.prover.read(database, tactic).and_then(|tactic| self.prover.apply(database, goals, &tactic));
+        let applied = self
+            .prover
+            .read(database, tactic)
+            .and_then(|tactic| self.prover.apply(database, goals, &tactic));
         Ok(match applied {
             Err(reason) => Verdict::Rejected { reason },
             Ok(next) if next.is_proved() => Verdict::Proved,

@@ -13,8 +13,11 @@ pub enum Error {
         /// What the operating system says.
         reason: std::io::Error,
     },
-    /// The file is not a consistent Metamath database: truncated, malformed, or with a proof that does not hold.
-    #[error("{path} is not a consistent Metamath database ({errors} error(s)); the first:\n{first}")]
+    /// The file is not a consistent Metamath database: truncated, malformed, or with a proof that
+    /// does not hold.
+    #[error(
+        "{path} is not a consistent Metamath database ({errors} error(s)); the first:\n{first}"
+    )]
     Inconsistent {
         /// The file.
         path: PathBuf,

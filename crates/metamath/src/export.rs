@@ -9,11 +9,17 @@ use crate::database::Database;
 use crate::proof::Proof;
 use crate::{Error, source};
 
-/// Writes the database with each of these proofs (a theorem's label and its tactics) in place of the original one.
+/// Writes the database with each of these proofs (a theorem's label and its tactics) in place of
+/// the original one.
 ///
-/// Everything else is copied byte for byte. A proof that uses dummy variables gets the `$d` statements for them, in a block of
-/// its own. Each proof is checked before anything is written; a theorem named twice takes the first proof.
-pub fn export<L, T>(database: impl AsRef<Path>, proofs: &[(L, T)], mut out: impl Write) -> Result<(), Error>
+/// Everything else is copied byte for byte. A proof that uses dummy variables gets the `$d`
+/// statements for them, in a block of its own. Each proof is checked before anything is written; a
+/// theorem named twice takes the first proof.
+pub fn export<L, T>(
+    database: impl AsRef<Path>,
+    proofs: &[(L, T)],
+    mut out: impl Write,
+) -> Result<(), Error>
 where
     L: AsRef<str>,
     T: AsRef<[String]>,
@@ -34,45 +40,69 @@ impl Database {
             let label = label.as_ref();
             let theorem = self.theorem(label)?;
             let not_a_proof = |reason| Error::NotAProof { label: label.to_owned(), reason };
-            checked.push((theorem, check::check(self, theorem, tactics.as_ref()).map_err(not_a_proof)?));
+            checked.push((
+                theorem,
+                check::check(self, theorem, tactics.as_ref()).map_err(not_a_proof)?,
+            ));
         }
-        let borrowed: Vec<(AssertionId, &Proof)> = checked.iter().map(|(id, proof)| (*id, proof)).collect();
+        let borrowed: Vec<(AssertionId, &Proof)> =
+            checked.iter().map(|(id, proof)| (*id, proof)).collect();
         let text = replaced(self, &borrowed)?;
-        let failed = |reason: std::io::Error| Error::Export { path: self.path.clone(), reason: reason.to_string() };
+        let failed = |reason: std::io::Error| Error::Export {
+            path: self.path.clone(),
+            reason: reason.to_string(),
+        };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(failed)
     }
 
     /// Whether metamath-rs accepts the whole database with these proofs in place.
     pub(crate) fn accepts(&self, proofs: &[(AssertionId, &Proof)]) -> Result<(), String> {
         let text = replaced(self, proofs).map_err(|error| error.to_string())?;
-        source::verified(&self.path, text.into_bytes()).map(|_| ()).map_err(|error| error.to_string())
+        source::verified(&self.path, text.into_bytes())
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     }
 }
 
 /// The text of the database with these proofs in place of the originals.
-pub(crate) fn replaced(database: &Database, proofs: &[(AssertionId, &Proof)]) -> Result<String, Error> {
-    let failed = |reason: &str| Error::Export { path: database.path.clone(), reason: reason.to_owned() };
+pub(crate) fn replaced(
+    database: &Database,
+    proofs: &[(AssertionId, &Proof)],
+) -> Result<String, Error> {
+    let failed =
+        |reason: &str| Error::Export { path: database.path.clone(), reason: reason.to_owned() };
     let source = &database.source;
     if database.bases.len() > 1 {
-        return Err(failed("it includes other files; flatten it first, for example with `metamath`'s `write source`"));
+        return Err(failed(
+            "it includes other files; flatten it first, for example with `metamath`'s `write \
+             source`",
+        ));
     }
     let mut ordered: Vec<&(AssertionId, &Proof)> = proofs.iter().collect();
     ordered.sort_by_key(|(id, _)| *id);
     ordered.dedup_by_key(|(id, _)| *id);
-    let text = source.statements().next().map(|s| s.segment().segment.buffer.clone()).unwrap_or_default();
+    let text =
+        source.statements().next().map(|s| s.segment().segment.buffer.clone()).unwrap_or_default();
     let text = std::str::from_utf8(&text).map_err(|_| failed("it is not plain text"))?;
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     let mut copied = 0;
     for (id, proof) in ordered {
-        let statement =
-            source.statement(database.assertion(*id).label().as_bytes()).ok_or_else(|| failed("a theorem has no statement"))?;
+        let statement = source
+            .statement(database.assertion(*id).label().as_bytes())
+            .ok_or_else(|| failed("a theorem has no statement"))?;
         let spans = statement.proof_spans();
         let first = spans.first().ok_or_else(|| failed("a theorem has no proof"))?;
-        let (from, label, to) = (first.start as usize, statement.span().start as usize, statement.span().end as usize);
+        let (from, label, to) =
+            (first.start as usize, statement.span().start as usize, statement.span().end as usize);
         let column = label - text[..label].rfind('\n').map_or(0, |newline| newline + 1);
         let indent = " ".repeat(column);
-        let dummies: Vec<&str> = proof.dummies.iter().map(|&node| &*database.nodes.kinds[node as usize].pieces[0]).collect();
-        let conditions = check::distinct_dummies(source, statement, &dummies).map_err(|reason| failed(&reason))?;
+        let dummies: Vec<&str> = proof
+            .dummies
+            .iter()
+            .map(|&node| &*database.nodes.kinds[node as usize].pieces[0])
+            .collect();
+        let conditions = check::distinct_dummies(source, statement, &dummies)
+            .map_err(|reason| failed(&reason))?;
         out.push_str(&text[copied..label]);
         if !conditions.is_empty() {
             out.push_str("${\n");

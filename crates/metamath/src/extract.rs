@@ -1,8 +1,9 @@
 //! Traces from the database's own proofs.
 //!
-//! metamath-rs verifies each proof and reports its steps; the steps of the logic become tactics, in the order in which the
-//! kernel asks for them (always the first goal); steps that build formulas vanish into the tactics' terms. Each tactic is then
-//! printed, read back, and applied by the kernel before it enters the trace, so a trace that comes out replays.
+//! metamath-rs verifies each proof and reports its steps; the steps of the logic become tactics, in
+//! the order in which the kernel asks for them (always the first goal); steps that build formulas
+//! vanish into the tactics' terms. Each tactic is then printed, read back, and applied by the
+//! kernel before it enters the trace, so a trace that comes out replays.
 
 use std::ops::Range;
 
@@ -20,16 +21,18 @@ use crate::replay::Replay;
 use crate::state::Texts;
 use crate::tactic::{self, Tactic};
 
-/// Theorems worked on at once for each core: enough to keep all of them busy, few enough to hold in memory.
+/// Theorems worked on at once for each core: enough to keep all of them busy, few enough to hold in
+/// memory.
 const BATCH: usize = 8;
 
 /// How to extract.
 #[derive(Clone, Debug)]
 pub struct Extraction {
-    /// The longest trace, in steps. A proof that uses a result twice must prove it twice in a linear trace unless both uses
-    /// are open at once, so a few proofs grow very long.
+    /// The longest trace, in steps. A proof that uses a result twice must prove it twice in a
+    /// linear trace unless both uses are open at once, so a few proofs grow very long.
     pub longest: usize,
-    /// Whether to have metamath-rs verify, at the end, the whole database with every extracted proof in place of the original.
+    /// Whether to have metamath-rs verify, at the end, the whole database with every extracted
+    /// proof in place of the original.
     pub recheck: bool,
 }
 
@@ -52,13 +55,14 @@ pub struct Extracted {
     pub trivial: usize,
     /// Theorems without a trace for another reason: the label and the reason.
     pub remainder: Vec<(String, String)>,
-    /// What metamath-rs has against the database with all extracted proofs in place; nothing if it accepts it or was not asked.
+    /// What metamath-rs has against the database with all extracted proofs in place; nothing if it
+    /// accepts it or was not asked.
     pub refused: Option<String>,
 }
 
 impl Database {
-    /// Extracts a trace from every proof, in database order, on all cores; hands each to the sink as it is made, together with
-    /// the number of theorems dealt with so far.
+    /// Extracts a trace from every proof, in database order, on all cores; hands each to the sink
+    /// as it is made, together with the number of theorems dealt with so far.
     pub fn extract(&self, how: &Extraction, mut sink: impl FnMut(Trace, usize)) -> Extracted {
         let theorems: Vec<AssertionId> = self.theorems().collect();
         let mut report = Extracted {
@@ -68,8 +72,10 @@ impl Database {
         let mut proofs = Vec::new();
         let mut done = 0;
         for ids in theorems.chunks(BATCH * rayon::current_num_threads()) {
-            let extracted: Vec<_> =
-                ids.par_iter().map_init(Scratch::default, |scratch, id| one(self, *id, how, scratch)).collect();
+            let extracted: Vec<_> = ids
+                .par_iter()
+                .map_init(Scratch::default, |scratch, id| one(self, *id, how, scratch))
+                .collect();
             for (id, result) in ids.iter().zip(extracted) {
                 done += 1;
                 match result {
@@ -83,7 +89,9 @@ impl Database {
                         report.steps += trace.steps.len();
                         sink(trace, done);
                     }
-                    Err(reason) => report.remainder.push((self.assertion(*id).label().to_owned(), reason)),
+                    Err(reason) => {
+                        report.remainder.push((self.assertion(*id).label().to_owned(), reason))
+                    }
                 }
             }
         }
@@ -116,16 +124,25 @@ fn one(
     if !assertion.proved {
         return Err("its proof in the database is incomplete".to_owned());
     }
-    let statement = database.source.statement(assertion.label.as_bytes()).ok_or("it has no statement")?;
-    let mut builder = Builder { database, nodes: Vec::new(), terms: Vec::new(), steps: Vec::new(), failed: None };
-    let root = database.source.verify_one(&mut builder, statement).map_err(|reason| format!("metamath-rs: {reason:?}"))?;
+    let statement =
+        database.source.statement(assertion.label.as_bytes()).ok_or("it has no statement")?;
+    let mut builder =
+        Builder { database, nodes: Vec::new(), terms: Vec::new(), steps: Vec::new(), failed: None };
+    let root = database
+        .source
+        .verify_one(&mut builder, statement)
+        .map_err(|reason| format!("metamath-rs: {reason:?}"))?;
     if let Some(reason) = builder.failed {
         return Err(reason);
     }
     let mut replay = Replay::new(database, theorem);
     let mut texts = Texts::new(database, &replay.board);
     let mut trace = Trace {
-        theorem: Theorem { name: assertion.label().to_owned(), statement: database.statement(theorem), ..Theorem::default() },
+        theorem: Theorem {
+            name: assertion.label().to_owned(),
+            statement: database.statement(theorem),
+            ..Theorem::default()
+        },
         steps: Vec::new(),
     };
     // Which step of the original proof proves an open goal.
@@ -146,10 +163,16 @@ fn one(
         if read != tactic {
             return Err(format!("`{text}` does not read as it was written"));
         }
-        trace.steps.push(Step { state: texts.state(database, &replay.board, replay.state), tactic: text, next: None });
+        trace.steps.push(Step {
+            state: texts.state(database, &replay.board, replay.state),
+            tactic: text,
+            next: None,
+        });
         replay.apply(database, &read)?;
         let proofs = database.assertion(*id).mandatory.iter().zip(children);
-        let proofs = proofs.filter(|(mandatory, _)| matches!(mandatory, Mandatory::Essential(_))).map(|(_, child)| *child);
+        let proofs = proofs
+            .filter(|(mandatory, _)| matches!(mandatory, Mandatory::Essential(_)))
+            .map(|(_, child)| *child);
         for (child, item) in replay.board.children.iter().zip(proofs) {
             proves.insert(*child, item);
         }
@@ -220,7 +243,13 @@ impl ProofBuilder for Builder<'_> {
         hyps.push(hyp);
     }
 
-    fn build(&mut self, address: StatementAddress, children: Vec<Item>, _: &[u8], _: Range<usize>) -> Item {
+    fn build(
+        &mut self,
+        address: StatementAddress,
+        children: Vec<Item>,
+        _: &[u8],
+        _: Range<usize>,
+    ) -> Item {
         let database = self.database;
         let from = self.nodes.len();
         match &database.meaning[database.ordinal(address) as usize] {
@@ -255,7 +284,9 @@ impl ProofBuilder for Builder<'_> {
             Meaning::Unsupported | Meaning::Nothing => {
                 let label = database.source.statement_by_address(address).label();
                 let label = String::from_utf8_lossy(label);
-                self.failed.get_or_insert_with(|| format!("its proof uses `{label}`, which the kernel does not understand"));
+                self.failed.get_or_insert_with(|| {
+                    format!("its proof uses `{label}`, which the kernel does not understand")
+                });
                 Item::Unknown
             }
         }

@@ -1,8 +1,9 @@
 //! The database's syntax axioms as a grammar, and a chart parser that turns symbols into terms.
 //!
-//! The parser is Earley's, with the rules folded into one trie so that rules with a common beginning are followed once. It
-//! keeps its work in vectors, never on the call stack, and gives up after a fixed amount of work, so that neither deep
-//! nesting nor an ambiguous grammar can crash it or make it run away.
+//! The parser is Earley's, with the rules folded into one trie so that rules with a common
+//! beginning are followed once. It keeps its work in vectors, never on the call stack, and gives up
+//! after a fixed amount of work, so that neither deep nesting nor an ambiguous grammar can crash it
+//! or make it run away.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -89,7 +90,8 @@ pub(crate) struct Chart {
     /// Per position, the items that wait for a term, and where that list begins.
     waiting: Vec<u32>,
     waiting_from: Vec<u32>,
-    /// (trie, origin) of the items, and (typecode, origin) of the completed terms, at the position being filled.
+    /// (trie, origin) of the items, and (typecode, origin) of the completed terms, at the position
+    /// being filled.
     seen: FxHashSet<(u32, u32)>,
     done: FxHashSet<(u32, u32)>,
     /// The items made for the next position.
@@ -109,7 +111,9 @@ impl Grammar {
         for element in elements {
             let known = match *element {
                 Element::Constant(symbol) => self.constants.get(&(at, symbol)).copied(),
-                Element::Term(wanted) => self.trie[at as usize].terms.iter().find(|(t, _)| *t == wanted).map(|(_, n)| *n),
+                Element::Term(wanted) => {
+                    self.trie[at as usize].terms.iter().find(|(t, _)| *t == wanted).map(|(_, n)| *n)
+                }
             };
             at = known.unwrap_or_else(|| {
                 let new = self.trie.len() as u32;
@@ -126,7 +130,8 @@ impl Grammar {
         self.trie[at as usize].ends.push((typecode, node));
     }
 
-    /// Parses the tokens as a term of the first of these typecodes for which there is one, and appends it to `out`.
+    /// Parses the tokens as a term of the first of these typecodes for which there is one, and
+    /// appends it to `out`.
     pub(crate) fn parse(
         &self,
         chart: &mut Chart,
@@ -159,7 +164,12 @@ impl Grammar {
                     for index in first..next_set {
                         let item = chart.items[index];
                         if let Some(&trie) = self.constants.get(&(item.trie, symbol)) {
-                            chart.next.push(Item { trie, origin: item.origin, previous: index as u32, child: NONE });
+                            chart.next.push(Item {
+                                trie,
+                                origin: item.origin,
+                                previous: index as u32,
+                                child: NONE,
+                            });
                         }
                     }
                 }
@@ -196,7 +206,11 @@ impl Grammar {
                         let term = chart.complete.len() as u32;
                         chart.complete.push(Complete { node, item: index });
                         self.advance(chart, item.origin, typecode, term);
-                        if end && item.origin == 0 && rank(typecode).is_some_and(|new| goal.is_none_or(|(old, _)| new < old)) {
+                        if end
+                            && item.origin == 0
+                            && rank(typecode)
+                                .is_some_and(|new| goal.is_none_or(|(old, _)| new < old))
+                        {
                             goal = rank(typecode).map(|rank| (rank, term));
                         }
                     }
@@ -207,13 +221,19 @@ impl Grammar {
             }
             chart.next.clear();
             if chart.items.len() == next_set && !end {
-                // A variable is a whole term by itself: then it is the next symbol that cannot follow.
+                // A variable is a whole term by itself: then it is the next symbol that cannot
+                // follow.
                 let whole = position == 0 && matches!(token, Token::Leaf { .. });
                 return Err(Unparsed::At(position + usize::from(whole)));
             }
             if predicted {
                 let index = chart.items.len() as u32;
-                chart.items.push(Item { trie: ROOT, origin: here + 1, previous: NONE, child: NONE });
+                chart.items.push(Item {
+                    trie: ROOT,
+                    origin: here + 1,
+                    previous: NONE,
+                    child: NONE,
+                });
                 chart.waiting.push(index);
             }
         }
@@ -222,14 +242,20 @@ impl Grammar {
         Ok(())
     }
 
-    /// A term of this typecode spans from `origin` to the position being filled: everything that waited for one goes on.
+    /// A term of this typecode spans from `origin` to the position being filled: everything that
+    /// waited for one goes on.
     fn advance(&self, chart: &mut Chart, origin: u32, typecode: u32, term: u32) {
         let from = chart.waiting_from[origin as usize] as usize;
-        let to = chart.waiting_from.get(origin as usize + 1).map_or(chart.waiting.len(), |&to| to as usize);
+        let to = chart
+            .waiting_from
+            .get(origin as usize + 1)
+            .map_or(chart.waiting.len(), |&to| to as usize);
         for at in from..to {
             let index = chart.waiting[at];
             let item = chart.items[index as usize];
-            if let Some(&(_, trie)) = self.trie[item.trie as usize].terms.iter().find(|(wanted, _)| *wanted == typecode) {
+            if let Some(&(_, trie)) =
+                self.trie[item.trie as usize].terms.iter().find(|(wanted, _)| *wanted == typecode)
+            {
                 chart.next.push(Item { trie, origin: item.origin, previous: index, child: term });
             }
         }
@@ -242,7 +268,8 @@ impl Grammar {
         while let Some(term) = chart.stack.pop() {
             let Complete { node, mut item } = chart.complete[term as usize];
             out.push(node);
-            // The items lead from the last child back to the first, which thereby ends on top of the stack.
+            // The items lead from the last child back to the first, which thereby ends on top of
+            // the stack.
             while item != NONE {
                 let Item { previous, child, .. } = chart.items[item as usize];
                 if child != NONE {

@@ -1,14 +1,15 @@
 //! The kernel: applying an assertion to the first open goal.
 //!
 //! Rules, for a theorem with hypotheses H and mandatory variables V:
-//! - the goal must be an instance of the assertion's conclusion (one-way matching); slots that do not occur in the
-//!   conclusion take the terms that the tactic gives;
-//! - for each distinct-variable condition of the assertion, no variable may occur in both terms, and each pair of variables
-//!   across them must be distinct by the theorem's own conditions, or hold a *dummy*: a variable outside V. A dummy counts as
-//!   distinct from every other variable, because a `$d` that names it can always be added beside the theorem without changing
-//!   what the theorem says (the exporter and the checker add exactly these);
-//! - the instances of the assertion's essential hypotheses become the first goals, in order. A goal that is one of H, or that
-//!   is open already, is not opened again.
+//! - the goal must be an instance of the assertion's conclusion (one-way matching); slots that do
+//!   not occur in the conclusion take the terms that the tactic gives;
+//! - for each distinct-variable condition of the assertion, no variable may occur in both terms,
+//!   and each pair of variables across them must be distinct by the theorem's own conditions, or
+//!   hold a *dummy*: a variable outside V. A dummy counts as distinct from every other variable,
+//!   because a `$d` that names it can always be added beside the theorem without changing what the
+//!   theorem says (the exporter and the checker add exactly these);
+//! - the instances of the assertion's essential hypotheses become the first goals, in order. A goal
+//!   that is one of H, or that is open already, is not opened again.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
@@ -74,7 +75,8 @@ impl Given {
     }
 }
 
-/// The goals that have come up in the proof of one theorem, and the lists of goals that are its states.
+/// The goals that have come up in the proof of one theorem, and the lists of goals that are its
+/// states.
 pub(crate) struct Board {
     pub(crate) theorem: AssertionId,
     /// The theorem's place in the database.
@@ -93,7 +95,8 @@ pub(crate) struct Board {
     distinct: Vec<bool>,
     width: usize,
     bindings: Vec<Binding>,
-    /// The instances of the last assertion's essential hypotheses, in order, hypotheses and repetitions included.
+    /// The instances of the last assertion's essential hypotheses, in order, hypotheses and
+    /// repetitions included.
     pub(crate) children: Vec<GoalId>,
     fresh: Vec<GoalId>,
     left: Vec<u32>,
@@ -181,7 +184,13 @@ impl Board {
     }
 
     /// Applies an assertion to the first goal of a state and returns the new state.
-    pub(crate) fn apply(&mut self, database: &Database, state: u32, id: AssertionId, given: &Given) -> Result<u32, Refusal> {
+    pub(crate) fn apply(
+        &mut self,
+        database: &Database,
+        state: u32,
+        id: AssertionId,
+        given: &Given,
+    ) -> Result<u32, Refusal> {
         let (goal, rest) = self.first(state).ok_or(Refusal::NoGoal)?;
         let assertion = database.assertion(id);
         if assertion.ordinal >= self.at {
@@ -223,7 +232,13 @@ impl Board {
     }
 
     /// Matches a conclusion against a goal, filling the bindings.
-    fn unify(&mut self, database: &Database, pattern: &[u32], typecodes: &[u32], goal: GoalId) -> Result<(), Refusal> {
+    fn unify(
+        &mut self,
+        database: &Database,
+        pattern: &[u32],
+        typecodes: &[u32],
+        goal: GoalId,
+    ) -> Result<(), Refusal> {
         let (from, to) = self.spans[goal as usize];
         let (mut at, end) = (from as usize, to as usize);
         for &node in pattern {
@@ -238,7 +253,9 @@ impl Board {
             match self.bindings[slot] {
                 Binding::Board(from, to) => {
                     let length = (to - from) as usize;
-                    if at + length > end || self.nodes[at..at + length] != self.nodes[from as usize..to as usize] {
+                    if at + length > end
+                        || self.nodes[at..at + length] != self.nodes[from as usize..to as usize]
+                    {
                         return Err(Refusal::Mismatch);
                     }
                     at += length;
@@ -256,8 +273,14 @@ impl Board {
         Ok(())
     }
 
-    fn check_distinct(&mut self, database: &Database, pairs: &[(u16, u16)], given: &Given) -> Result<(), Refusal> {
-        let (mut left, mut right) = (std::mem::take(&mut self.left), std::mem::take(&mut self.right));
+    fn check_distinct(
+        &mut self,
+        database: &Database,
+        pairs: &[(u16, u16)],
+        given: &Given,
+    ) -> Result<(), Refusal> {
+        let (mut left, mut right) =
+            (std::mem::take(&mut self.left), std::mem::take(&mut self.right));
         let mut result = Ok(());
         'pairs: for &(a, b) in pairs {
             self.variables(database, usize::from(a), given, &mut left);
@@ -287,7 +310,10 @@ impl Board {
 
     fn are_distinct(&self, u: u32, v: u32) -> bool {
         let (row, column) = (self.rows[u as usize], self.rows[v as usize]);
-        u != v && (row == 0 || column == 0 || self.distinct[usize::from(row - 1) * self.width + usize::from(column - 1)])
+        u != v
+            && (row == 0
+                || column == 0
+                || self.distinct[usize::from(row - 1) * self.width + usize::from(column - 1)])
     }
 
     fn instantiate(&mut self, pattern: &[u32], given: &Given) -> Result<(GoalId, bool), Refusal> {
@@ -298,8 +324,12 @@ impl Board {
                 continue;
             }
             match self.bindings[(node & !SLOT) as usize] {
-                Binding::Board(from, to) => self.nodes.extend_from_within(from as usize..to as usize),
-                Binding::Given(from, to) => self.nodes.extend_from_slice(&given.nodes[from as usize..to as usize]),
+                Binding::Board(from, to) => {
+                    self.nodes.extend_from_within(from as usize..to as usize)
+                }
+                Binding::Given(from, to) => {
+                    self.nodes.extend_from_slice(&given.nodes[from as usize..to as usize])
+                }
                 Binding::Free => {}
             }
             if self.nodes.len() - start > LARGEST_GOAL {
@@ -310,7 +340,8 @@ impl Board {
         Ok(self.intern())
     }
 
-    /// Makes a goal of the nodes after the last goal, or finds the goal that they are; says whether it is new.
+    /// Makes a goal of the nodes after the last goal, or finds the goal that they are; says whether
+    /// it is new.
     fn intern(&mut self) -> (GoalId, bool) {
         let start = self.spans.last().map_or(0, |span| span.1) as usize;
         let (old, new) = self.nodes.split_at(start);
@@ -337,7 +368,9 @@ impl Board {
     /// A list without the goals that are about to be put in front of it.
     fn without_fresh(&mut self, list: u32) -> u32 {
         let kept: Vec<GoalId> = self.goals(list).collect();
-        let Some(last) = kept.iter().rposition(|goal| self.fresh.contains(goal)) else { return list };
+        let Some(last) = kept.iter().rposition(|goal| self.fresh.contains(goal)) else {
+            return list;
+        };
         let mut tail = list;
         for _ in 0..=last {
             tail = self.cells[tail as usize].next;
@@ -354,7 +387,9 @@ impl Board {
 fn hash(nodes: &[u32]) -> u64 {
     let mut hasher = FxHasher::default();
     for pair in nodes.chunks(2) {
-        hasher.write_u64(u64::from(pair[0]) << 32 | u64::from(pair.get(1).copied().unwrap_or(u32::MAX)));
+        hasher.write_u64(
+            u64::from(pair[0]) << 32 | u64::from(pair.get(1).copied().unwrap_or(u32::MAX)),
+        );
     }
     hasher.finish()
 }

@@ -10,7 +10,8 @@ use crate::database::Database;
 /// How many orders of the hypotheses are compared before the rest are taken for equal.
 const MOST_ORDERS: usize = 720;
 
-/// A statement under renaming: what has been written so far, and the numbers given to its variables.
+/// A statement under renaming: what has been written so far, and the numbers given to its
+/// variables.
 #[derive(Clone)]
 struct Renaming {
     written: Vec<u32>,
@@ -19,7 +20,8 @@ struct Renaming {
 }
 
 impl Renaming {
-    /// Writes a formula; a variable met for the first time takes the next number. Typecodes stay visible.
+    /// Writes a formula; a variable met for the first time takes the next number. Typecodes stay
+    /// visible.
     fn write(&mut self, typecodes: &[u32], pattern: &[u32]) {
         for &node in pattern {
             if node & SLOT == 0 {
@@ -38,15 +40,16 @@ impl Renaming {
 }
 
 impl Database {
-    /// A key that two assertions share if they say the same up to the names of variables and the order of hypotheses
-    /// (distinct-variable conditions are ignored). It is the same on every run for the same database file, and means
-    /// nothing between two files.
+    /// A key that two assertions share if they say the same up to the names of variables and the
+    /// order of hypotheses (distinct-variable conditions are ignored). It is the same on every run
+    /// for the same database file, and means nothing between two files.
     pub fn key(&self, id: AssertionId) -> u64 {
         let assertion = self.assertion(id);
         let unnamed = vec![u32::MAX; assertion.slots.len()];
         let mut start = Renaming { written: Vec::new(), numbers: unnamed, given: 0 };
         start.write(&assertion.typecodes, &assertion.conclusion);
-        // The smallest way to write the hypotheses one after the other: at each place only the smallest next ones can lead there.
+        // The smallest way to write the hypotheses one after the other: at each place only the
+        // smallest next ones can lead there.
         let mut frontier = vec![(start, (0..assertion.essentials.len()).collect::<Vec<_>>())];
         for _ in 0..assertion.essentials.len() {
             let mut next: Vec<(Renaming, Vec<usize>)> = Vec::new();

@@ -29,11 +29,15 @@ pub(crate) fn load(path: &Path, source: metamath_rs::Database) -> Database {
         bases: FxHashMap::default(),
         unsupported: Vec::new(),
     };
-    // The tables are filled while the statements are read, so the source is taken out for the while; its clone shares all data.
+    // The tables are filled while the statements are read, so the source is taken out for the
+    // while; its clone shares all data.
     let source = database.source.clone();
     let statements: Vec<StatementRef<'_>> = source.statements().collect();
     for (ordinal, statement) in statements.iter().enumerate() {
-        database.bases.entry(statement.segment().id.0).or_insert(ordinal as u32 - statement.index() as u32);
+        database
+            .bases
+            .entry(statement.segment().id.0)
+            .or_insert(ordinal as u32 - statement.index() as u32);
     }
     database.meaning = vec![Meaning::Nothing; statements.len()];
     variables(&mut database, &source, &statements);
@@ -58,7 +62,11 @@ fn intern(database: &mut Database, symbol: &str) -> u32 {
 }
 
 /// Every symbol gets a number, and every `$f` statement a node.
-fn variables(database: &mut Database, source: &metamath_rs::Database, statements: &[StatementRef<'_>]) {
+fn variables(
+    database: &mut Database,
+    source: &metamath_rs::Database,
+    statements: &[StatementRef<'_>],
+) {
     let scopes = source.scope_result();
     for (ordinal, statement) in statements.iter().enumerate() {
         match statement.statement_type() {
@@ -95,8 +103,8 @@ fn variables(database: &mut Database, source: &metamath_rs::Database, statements
         }
     }
     database.nodes.variables = database.nodes.kinds.len() as u32;
-    // By custom formulas are about wffs; that is only a preference, for the other typecodes are tried too.
-    // It may have no variables at all, as in quantum logic.
+    // By custom formulas are about wffs; that is only a preference, for the other typecodes are
+    // tried too. It may have no variables at all, as in quantum logic.
     if let Some(wff) = database.symbols.get("wff").copied() {
         database.bodies.retain(|typecode| *typecode != wff);
         database.bodies.insert(0, wff);
@@ -109,7 +117,9 @@ fn rules(database: &mut Database, source: &metamath_rs::Database, statements: &[
         if !statement.is_assertion() {
             continue;
         }
-        let Some(typecode) = symbols(statement).next().map(|t| intern(database, t)) else { continue };
+        let Some(typecode) = symbols(statement).next().map(|t| intern(database, t)) else {
+            continue;
+        };
         if !database.bodies.contains(&typecode) {
             if !database.logical.iter().any(|(t, _)| *t == typecode) {
                 let head = symbols(statement).next().unwrap_or_default();
@@ -129,17 +139,23 @@ fn rules(database: &mut Database, source: &metamath_rs::Database, statements: &[
         if statement.statement_type() != StatementType::Axiom {
             continue;
         }
-        database.meaning[ordinal] = match rule(database, source, statement, typecode, ordinal as u32) {
-            Ok(node) => Meaning::Syntax(node),
-            Err(reason) => unsupported(database, statement, reason),
-        };
+        database.meaning[ordinal] =
+            match rule(database, source, statement, typecode, ordinal as u32) {
+                Ok(node) => Meaning::Syntax(node),
+                Err(reason) => unsupported(database, statement, reason),
+            };
     }
 }
 
-fn unsupported(database: &mut Database, statement: &StatementRef<'_>, reason: impl Into<String>) -> Meaning {
+fn unsupported(
+    database: &mut Database,
+    statement: &StatementRef<'_>,
+    reason: impl Into<String>,
+) -> Meaning {
     let label = metamath_rs::as_str(statement.label()).to_owned();
     let typecode = symbols(statement).next().and_then(|typecode| database.symbols.get(typecode));
-    let theorem = statement.statement_type() == StatementType::Provable && typecode.is_none_or(|t| !database.bodies.contains(t));
+    let theorem = statement.statement_type() == StatementType::Provable
+        && typecode.is_none_or(|t| !database.bodies.contains(t));
     database.unsupported.push(Unsupported { label, reason: reason.into(), theorem });
     Meaning::Unsupported
 }
@@ -152,7 +168,9 @@ fn rule(
     ordinal: u32,
 ) -> Result<u32, &'static str> {
     let frame = source.scope_result().get(statement.label()).ok_or("it has no frame")?;
-    if frame.hypotheses.iter().any(|h| matches!(h, Hyp::Essential(..))) || !frame.mandatory_dv.is_empty() {
+    if frame.hypotheses.iter().any(|h| matches!(h, Hyp::Essential(..)))
+        || !frame.mandatory_dv.is_empty()
+    {
         return Err("a syntax axiom with conditions");
     }
     if statement.math_len() < 2 {
@@ -187,7 +205,11 @@ fn rule(
     if elements == [Element::Term(typecode)] {
         return Err("a syntax axiom that says nothing");
     }
-    let order = slots.order(frame).iter().map(|slot| children.iter().position(|c| c == slot).unwrap_or(0) as u32).collect();
+    let order = slots
+        .order(frame)
+        .iter()
+        .map(|slot| children.iter().position(|c| c == slot).unwrap_or(0) as u32)
+        .collect();
     let node = database.nodes.push(Node {
         label: metamath_rs::as_str(statement.label()).into(),
         typecode,
@@ -213,10 +235,12 @@ impl Slots {
         let mut slots = vec![(0, 0, 0); frame.mandatory_count];
         for hypothesis in &frame.hypotheses {
             if let Hyp::Floating(address, slot, _) = *hypothesis
-                && let Meaning::Variable(node) = database.meaning[database.ordinal(address) as usize]
+                && let Meaning::Variable(node) =
+                    database.meaning[database.ordinal(address) as usize]
             {
                 let name = metamath_rs::as_str(names.atom_name(frame.var_list[slot]));
-                slots[slot] = (database.symbols[name], database.nodes.kinds[node as usize].typecode, node);
+                slots[slot] =
+                    (database.symbols[name], database.nodes.kinds[node as usize].typecode, node);
             }
         }
         Slots { slots }
@@ -233,7 +257,8 @@ impl Slots {
 
     /// The slots in the order of the floating hypotheses.
     fn order(&self, frame: &Frame) -> Vec<u32> {
-        let floating = |h: &Hyp| if let Hyp::Floating(_, slot, _) = h { Some(*slot as u32) } else { None };
+        let floating =
+            |h: &Hyp| if let Hyp::Floating(_, slot, _) = h { Some(*slot as u32) } else { None };
         frame.hypotheses.iter().filter_map(floating).collect()
     }
 }
@@ -245,14 +270,20 @@ enum Loaded {
 }
 
 /// Every other assertion is parsed, in parallel.
-fn assertions(database: &mut Database, source: &metamath_rs::Database, statements: &[StatementRef<'_>]) {
-    let todo: Vec<usize> =
-        (0..statements.len()).filter(|&i| statements[i].is_assertion() && database.meaning[i] == Meaning::Nothing).collect();
+fn assertions(
+    database: &mut Database,
+    source: &metamath_rs::Database,
+    statements: &[StatementRef<'_>],
+) {
+    let todo: Vec<usize> = (0..statements.len())
+        .filter(|&i| statements[i].is_assertion() && database.meaning[i] == Meaning::Nothing)
+        .collect();
     let shared = &*database;
     let loaded: Vec<Loaded> = todo
         .par_iter()
         .map_init(Chart::default, |chart, &ordinal| {
-            assertion(shared, source, &statements[ordinal], ordinal as u32, chart).unwrap_or_else(Loaded::Refused)
+            assertion(shared, source, &statements[ordinal], ordinal as u32, chart)
+                .unwrap_or_else(Loaded::Refused)
         })
         .collect();
     for (ordinal, loaded) in todo.into_iter().zip(loaded) {
@@ -284,17 +315,26 @@ fn assertion(
     let frame = source.scope_result().get(statement.label()).ok_or("it has no frame")?;
     let slots = Slots::new(database, source, frame);
     let mut tokens = Vec::new();
-    let mut formula = |chart: &mut Chart, statement: &StatementRef<'_>| -> Result<Box<[u32]>, String> {
-        tokens.clear();
-        tokens.extend(symbols(statement).skip(1).map(|name| slots.token(database, name)));
-        let typecode = symbols(statement).next().and_then(|t| database.symbols.get(t).copied()).ok_or("it has no typecode")?;
-        let head = database.logical.iter().find(|(t, _)| *t == typecode).map(|(_, node)| *node);
-        let mut out: Vec<u32> = head.into_iter().collect();
-        let wanted = if head.is_some() { &database.bodies[..] } else { &[typecode][..] };
-        let parsed = database.grammar.parse(chart, &tokens, wanted, &mut out);
-        parsed.map_err(|_| format!("the grammar does not parse `{}`", symbols(statement).collect::<Vec<_>>().join(" ")))?;
-        Ok(out.into())
-    };
+    let mut formula =
+        |chart: &mut Chart, statement: &StatementRef<'_>| -> Result<Box<[u32]>, String> {
+            tokens.clear();
+            tokens.extend(symbols(statement).skip(1).map(|name| slots.token(database, name)));
+            let typecode = symbols(statement)
+                .next()
+                .and_then(|t| database.symbols.get(t).copied())
+                .ok_or("it has no typecode")?;
+            let head = database.logical.iter().find(|(t, _)| *t == typecode).map(|(_, node)| *node);
+            let mut out: Vec<u32> = head.into_iter().collect();
+            let wanted = if head.is_some() { &database.bodies[..] } else { &[typecode][..] };
+            let parsed = database.grammar.parse(chart, &tokens, wanted, &mut out);
+            parsed.map_err(|_| {
+                format!(
+                    "the grammar does not parse `{}`",
+                    symbols(statement).collect::<Vec<_>>().join(" ")
+                )
+            })?;
+            Ok(out.into())
+        };
     let conclusion = formula(chart, statement)?;
     let (mut essentials, mut mandatory) = (Vec::new(), Vec::new());
     for hypothesis in &frame.hypotheses {
@@ -313,16 +353,20 @@ fn assertion(
         }
         let order = slots.order(frame);
         let position = |slot: u32| order.iter().position(|s| *s == slot).unwrap_or(0) as u32;
-        let renumber = |&node: &u32| if node & SLOT != 0 { SLOT | position(node & !SLOT) } else { node };
+        let renumber =
+            |&node: &u32| if node & SLOT != 0 { SLOT | position(node & !SLOT) } else { node };
         return Ok(Loaded::Abbreviation(conclusion.iter().map(renumber).collect()));
     }
     let axiom = statement.statement_type() == StatementType::Axiom;
-    let open = (0..slots.slots.len() as u32).filter(|slot| !conclusion.contains(&(SLOT | slot))).map(|slot| slot as u16);
+    let open = (0..slots.slots.len() as u32)
+        .filter(|slot| !conclusion.contains(&(SLOT | slot)))
+        .map(|slot| slot as u16);
     Ok(Loaded::Logical(Assertion {
         label: metamath_rs::as_str(statement.label()).into(),
         ordinal,
         axiom,
-        proved: !axiom && !(0..statement.proof_len()).any(|at| statement.proof_slice_at(at).contains(&b'?')),
+        proved: !axiom
+            && !(0..statement.proof_len()).any(|at| statement.proof_slice_at(at).contains(&b'?')),
         slots: slots.slots.iter().map(|s| s.2).collect(),
         typecodes: slots.slots.iter().map(|s| s.1).collect(),
         mandatory: mandatory.into(),

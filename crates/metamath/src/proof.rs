@@ -61,7 +61,13 @@ impl Steps {
     }
 
     /// The steps that build a term: from its end, so that a node finds its children on the stack.
-    fn term(&mut self, database: &Database, floating: &FxHashMap<u32, u32>, term: &[u32], stack: &mut Vec<u32>) -> u32 {
+    fn term(
+        &mut self,
+        database: &Database,
+        floating: &FxHashMap<u32, u32>,
+        term: &[u32],
+        stack: &mut Vec<u32>,
+    ) -> u32 {
         stack.clear();
         let mut children = Vec::new();
         for &node in term.iter().rev() {
@@ -71,7 +77,8 @@ impl Steps {
                 None => {
                     let top = stack.len();
                     children.clear();
-                    children.extend(kind.order.iter().map(|&child| stack[top - 1 - child as usize]));
+                    children
+                        .extend(kind.order.iter().map(|&child| stack[top - 1 - child as usize]));
                     stack.truncate(top - kind.arity as usize);
                     self.add(Step::Node(node), &children)
                 }
@@ -84,8 +91,8 @@ impl Steps {
 
 /// Writes down a finished replay.
 ///
-/// Each goal takes the last application made to it: whatever that rests on was still open then and was closed later, so the
-/// steps cannot run in a circle.
+/// Each goal takes the last application made to it: whatever that rests on was still open then and
+/// was closed later, so the steps cannot run in a circle.
 pub(crate) fn compress(database: &Database, replay: &Replay) -> Proof {
     let theorem = database.assertion(replay.board.theorem);
     let mut floating = FxHashMap::default();
@@ -102,7 +109,9 @@ pub(crate) fn compress(database: &Database, replay: &Replay) -> Proof {
     }
     for (essential, place) in theorem.essentials.iter().zip(&essentials) {
         let formula = theorem.concrete(essential);
-        if let Some(goal) = (0..replay.board.hypotheses).find(|goal| *replay.board.formula(*goal) == *formula) {
+        if let Some(goal) =
+            (0..replay.board.hypotheses).find(|goal| *replay.board.formula(*goal) == *formula)
+        {
             let item = steps.add(Step::Hypothesis(*place), &[]);
             goals.entry(goal).or_insert(item);
         }
@@ -117,8 +126,16 @@ pub(crate) fn compress(database: &Database, replay: &Replay) -> Proof {
         for mandatory in &assertion.mandatory {
             children.push(match *mandatory {
                 Mandatory::Floating(slot) => {
-                    let (from, to) = (application.terms[usize::from(slot)], application.terms[usize::from(slot) + 1]);
-                    steps.term(database, &floating, &replay.nodes[from as usize..to as usize], &mut stack)
+                    let (from, to) = (
+                        application.terms[usize::from(slot)],
+                        application.terms[usize::from(slot) + 1],
+                    );
+                    steps.term(
+                        database,
+                        &floating,
+                        &replay.nodes[from as usize..to as usize],
+                        &mut stack,
+                    )
                 }
                 Mandatory::Essential(index) => goals[&application.children[usize::from(index)]],
             });
@@ -183,7 +200,9 @@ fn write(database: &Database, steps: &Steps, root: u32, mandatory: usize) -> Pro
         match *step {
             Written::Hypothesis(place) => number(place as usize, &mut letters),
             Written::Label(label) => number(mandatory + label as usize, &mut letters),
-            Written::Again(saved) => number(mandatory + labels.len() + saved as usize, &mut letters),
+            Written::Again(saved) => {
+                number(mandatory + labels.len() + saved as usize, &mut letters)
+            }
             Written::Save => letters.push('Z'),
         }
     }

@@ -17,7 +17,8 @@ impl Goals {
     }
 }
 
-/// Proves one theorem: reads tactics, applies them to states, prints states. States stay valid as long as the prover.
+/// Proves one theorem: reads tactics, applies them to states, prints states. States stay valid as
+/// long as the prover.
 pub struct Prover {
     board: Board,
     texts: Texts,
@@ -43,10 +44,17 @@ impl Prover {
     }
 
     /// Applies a tactic to the first goal of a state; says why not if the kernel refuses.
-    pub fn apply(&mut self, database: &Database, goals: Goals, tactic: &Tactic) -> Result<Goals, String> {
+    pub fn apply(
+        &mut self,
+        database: &Database,
+        goals: Goals,
+        tactic: &Tactic,
+    ) -> Result<Goals, String> {
         let Tactic { assertion, given } = tactic;
         let refused = self.board.apply(database, goals.0, *assertion, given);
-        refused.map(Goals).map_err(|refusal| tactic::explain(database, &self.board, goals.0, *assertion, refusal))
+        refused
+            .map(Goals)
+            .map_err(|refusal| tactic::explain(database, &self.board, goals.0, *assertion, refusal))
     }
 
     /// A state as text.

@@ -1,4 +1,5 @@
-//! A list of tactics replayed by the kernel, with what is needed to write it down as a Metamath proof.
+//! A list of tactics replayed by the kernel, with what is needed to write it down as a Metamath
+//! proof.
 
 use crate::assertion::AssertionId;
 use crate::database::{Database, Scratch};
@@ -31,12 +32,17 @@ impl Replay {
     }
 
     /// Replays tactics to the end; the reason for a failure names the tactic by its number.
-    pub(crate) fn run(database: &Database, theorem: AssertionId, tactics: &[String]) -> Result<Self, String> {
+    pub(crate) fn run(
+        database: &Database,
+        theorem: AssertionId,
+        tactics: &[String],
+    ) -> Result<Self, String> {
         let mut replay = Replay::new(database, theorem);
         let mut scratch = Scratch::default();
         for (index, text) in tactics.iter().enumerate() {
             let numbered = |reason: String| format!("tactic {}: {reason}", index + 1);
-            let tactic = tactic::parse(database, &mut scratch, text, replay.board.at).map_err(numbered)?;
+            let tactic =
+                tactic::parse(database, &mut scratch, text, replay.board.at).map_err(numbered)?;
             replay.apply(database, &tactic).map_err(numbered)?;
         }
         match replay.board.goals(replay.state).count() {
@@ -49,10 +55,10 @@ impl Replay {
     pub(crate) fn apply(&mut self, database: &Database, tactic: &Tactic) -> Result<(), String> {
         let Tactic { assertion, given } = tactic;
         let goal = self.board.first(self.state).map_or(QED, |(goal, _)| goal);
-        self.state = self
-            .board
-            .apply(database, self.state, *assertion, given)
-            .map_err(|refusal| tactic::explain(database, &self.board, self.state, *assertion, refusal))?;
+        self.state =
+            self.board.apply(database, self.state, *assertion, given).map_err(|refusal| {
+                tactic::explain(database, &self.board, self.state, *assertion, refusal)
+            })?;
         self.record(database, goal, *assertion, given);
         Ok(())
     }
@@ -65,6 +71,11 @@ impl Replay {
             self.nodes.extend_from_slice(self.board.bound(slot, given));
         }
         terms.push(self.nodes.len() as u32);
-        self.applications.push(Application { goal, assertion: id, terms, children: self.board.children.clone() });
+        self.applications.push(Application {
+            goal,
+            assertion: id,
+            terms,
+            children: self.board.children.clone(),
+        });
     }
 }

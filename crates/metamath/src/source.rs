@@ -11,7 +11,11 @@ use crate::Error;
 /// Parses and verifies a database; refuses one with any error.
 pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Database, Error> {
     let name = path.to_string_lossy().into_owned();
-    let inconsistent = |errors: usize, first: String| Error::Inconsistent { path: path.to_path_buf(), errors, first };
+    let inconsistent = |errors: usize, first: String| Error::Inconsistent {
+        path: path.to_path_buf(),
+        errors,
+        first,
+    };
     // The parser is not ours; should a hostile file make it panic, that is an error of the file.
     catch_unwind(AssertUnwindSafe(|| {
         let source = verify(name, text);
@@ -21,7 +25,9 @@ pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Databa
             None => Ok(source),
         }
     }))
-    .unwrap_or_else(|_| Err(inconsistent(1, "metamath-rs gave up on it; `metamath` can say more".to_owned())))
+    .unwrap_or_else(|_| {
+        Err(inconsistent(1, "metamath-rs gave up on it; `metamath` can say more".to_owned()))
+    })
 }
 
 /// Parses and verifies, keeping whatever is wrong for [`errors`].
@@ -38,6 +44,7 @@ pub(crate) fn errors(source: &metamath_rs::Database) -> Vec<String> {
     if diagnostics.is_empty() {
         return Vec::new();
     }
-    let rendered = source.render_diags(diagnostics, |message| Renderer::plain().render(message).to_string());
+    let rendered =
+        source.render_diags(diagnostics, |message| Renderer::plain().render(message).to_string());
     rendered.into_iter().filter(|text| text.starts_with("error")).collect()
 }

@@ -4,10 +4,11 @@
 //! state = { "$e " formula " " } "$p " formula { " $p " formula }
 //! ```
 //!
-//! First the theorem's hypotheses, then the open goals, the first goal first: it is the one that the next tactic is applied
-//! to. A formula is its Metamath symbols, separated by single spaces; its typecode (`|-`) is left out where the database has
-//! only one for formulas. `$` cannot occur in a Metamath symbol, so the markers cannot be mistaken. A theorem that is one of
-//! its own hypotheses has a root state without goals.
+//! First the theorem's hypotheses, then the open goals, the first goal first: it is the one that
+//! the next tactic is applied to. A formula is its Metamath symbols, separated by single spaces;
+//! its typecode (`|-`) is left out where the database has only one for formulas. `$` cannot occur
+//! in a Metamath symbol, so the markers cannot be mistaken. A theorem that is one of its own
+//! hypotheses has a root state without goals.
 
 use crate::database::Database;
 use crate::kernel::{Board, GoalId};

@@ -3,11 +3,13 @@
 /// One kind of node: a variable, a syntax axiom, or the typecode that makes a formula of a term.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// The statement that makes it, to be named in proofs; the typecode itself for a formula's head.
+    /// The statement that makes it, to be named in proofs; the typecode itself for a formula's
+    /// head.
     pub(crate) label: Box<str>,
     pub(crate) typecode: u32,
     pub(crate) arity: u32,
-    /// The constants before, between and after the children: always one more than there are children.
+    /// The constants before, between and after the children: always one more than there are
+    /// children.
     pub(crate) pieces: Box<[Box<str>]>,
     /// For each floating hypothesis in the order of the proof, which child it is.
     pub(crate) order: Box<[u32]>,

@@ -44,7 +44,10 @@ fn a_database_cut_anywhere_is_an_error_or_a_smaller_database() {
             }
         }
     }
-    assert!(refused > 40, "most cuts fall inside a statement or a scope, yet only {refused} were refused");
+    assert!(
+        refused > 40,
+        "most cuts fall inside a statement or a scope, yet only {refused} were refused"
+    );
 }
 
 #[test]
@@ -69,7 +72,9 @@ fn bytes_that_are_no_text_are_refused() {
 
 #[test]
 fn an_include_that_is_missing_is_named() {
-    let error = Database::from_text("outer.mm", b"$[ no-such-inner.mm $]".to_vec()).unwrap_err().to_string();
+    let error = Database::from_text("outer.mm", b"$[ no-such-inner.mm $]".to_vec())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("no-such-inner.mm"), "{error}");
 }
 

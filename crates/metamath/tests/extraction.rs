@@ -67,10 +67,15 @@ fn long_proofs_and_incomplete_ones_are_counted() {
     let incomplete = text.replace("( syl ) ABCEDF $.", "? $.");
     assert_ne!(text, incomplete);
     let database = Database::from_text("toy.mm", incomplete.into_bytes()).unwrap();
-    let report = database.extract(&Extraction { longest: 5, recheck: true }, |trace, _| assert!(trace.steps.len() <= 5));
+    let report = database.extract(&Extraction { longest: 5, recheck: true }, |trace, _| {
+        assert!(trace.steps.len() <= 5)
+    });
     let labels: Vec<&str> = report.remainder.iter().map(|(label, _)| &**label).collect();
     assert_eq!(labels, ["pm2.18", "dummies", "syl2"]);
-    assert!(report.remainder[0].1.contains("more than 5 steps") && report.remainder[2].1.contains("incomplete"));
+    assert!(
+        report.remainder[0].1.contains("more than 5 steps")
+            && report.remainder[2].1.contains("incomplete")
+    );
 }
 
 #[test]
@@ -105,16 +110,29 @@ fn quantum_logic_goes_out_and_comes_back() {
 
 #[test]
 fn an_export_is_accepted_by_the_metamath_program() {
-    // A proof with two dummies that the theorem's own scope holds no condition on, one shorter than the original, and one with a
-    // comment inside the original proof.
-    let dummies = tactics(&["ax-mp $ ph -. A. x -. x = z", "ax-6", "syl $ ps ( ps -> ps )", "a1i", "id", "ax-1"]);
-    let found =
-        [("dummies", dummies), ("shared", tactics(&["a1i", "id"])), ("id", tactics(&["mpd $ ps ( ph -> ph )", "ax-1", "ax-1"]))];
+    // A proof with two dummies that the theorem's own scope holds no condition on, one shorter than
+    // the original, and one with a comment inside the original proof.
+    let dummies = tactics(&[
+        "ax-mp $ ph -. A. x -. x = z",
+        "ax-6",
+        "syl $ ps ( ps -> ps )",
+        "a1i",
+        "id",
+        "ax-1",
+    ]);
+    let found = [
+        ("dummies", dummies),
+        ("shared", tactics(&["a1i", "id"])),
+        ("id", tactics(&["mpd $ ps ( ph -> ph )", "ax-1", "ax-1"])),
+    ];
     let mut out = Vec::new();
     export(common::TOY, &found, &mut out).unwrap();
     assert_eq!(metamath(&out, "toy"), Ok(()));
     let text = String::from_utf8(out.clone()).unwrap();
-    assert!(text.contains("$d z x $.") || text.contains("$d x z $."), "the dummies' condition is written");
+    assert!(
+        text.contains("$d z x $.") || text.contains("$d x z $."),
+        "the dummies' condition is written"
+    );
     // The statements are untouched, and the database can be opened again.
     let (before, after) = (toy(), Database::from_text("export.mm", out).unwrap());
     for (a, b) in before.theorems().zip(after.theorems()) {
@@ -145,9 +163,11 @@ fn what_is_no_proof_is_not_exported() {
 
 #[test]
 fn checks_ignore_what_the_theorem_record_says() {
-    // The label alone identifies a Metamath theorem; a false statement beside it must not change the verdict.
+    // The label alone identifies a Metamath theorem; a false statement beside it must not change
+    // the verdict.
     let mut false_statement = theorem("a1d");
     false_statement.statement = "$p ph".to_owned();
-    let checked = Metamath::new(toy()).check(&false_statement, &tactics(&["syl $ ps ps", "ax-1"])).unwrap();
+    let checked =
+        Metamath::new(toy()).check(&false_statement, &tactics(&["syl $ ps ps", "ax-1"])).unwrap();
     assert!(matches!(checked, Checked::Proved { .. }));
 }

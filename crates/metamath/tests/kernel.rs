@@ -38,7 +38,9 @@ fn a_proof_is_found_step_by_step() {
         ("syl $ ps ps", "$e ( ph -> ps ) $p ( ps -> -. -. ps )"),
     ];
     for (tactic, expected) in steps {
-        let Verdict::Open { state: next, text } = session.apply(state, tactic).unwrap() else { panic!("{tactic} failed") };
+        let Verdict::Open { state: next, text } = session.apply(state, tactic).unwrap() else {
+            panic!("{tactic} failed")
+        };
         assert_eq!(text, expected);
         state = next;
     }
@@ -61,7 +63,10 @@ fn a_theorem_that_is_its_own_hypothesis_needs_no_tactic() {
     let environment = Metamath::new(toy());
     assert_eq!(open(&environment, "idi").root(), "$e ph");
     assert!(reason("idi", "ax-1").contains("nothing is left"));
-    assert_eq!(environment.check(&theorem("idi"), &[]).unwrap(), Checked::Proved { axioms: vec![] });
+    assert_eq!(
+        environment.check(&theorem("idi"), &[]).unwrap(),
+        Checked::Proved { axioms: vec![] }
+    );
 }
 
 #[test]
@@ -110,21 +115,31 @@ fn distinct_variables_of_the_theorem_are_respected() {
     let proof = tactics(&["syl $ ps ps", "ax-5"]);
     assert!(matches!(environment.check(&theorem("ax5i"), &proof).unwrap(), Checked::Proved { .. }));
     let mut session = open(&environment, "gen2");
-    let Verdict::Open { state, .. } = session.apply(ROOT, "ax-mp $ ph A. y ph").unwrap() else { panic!("ax-mp applies") };
+    let Verdict::Open { state, .. } = session.apply(ROOT, "ax-mp $ ph A. y ph").unwrap() else {
+        panic!("ax-mp applies")
+    };
     // The first goal is A. y ph; prove it, then the step that would need x distinct from ph.
-    let Verdict::Open { state, text } = session.apply(state, "ax-gen").unwrap() else { panic!("ax-gen applies") };
+    let Verdict::Open { state, text } = session.apply(state, "ax-gen").unwrap() else {
+        panic!("ax-gen applies")
+    };
     assert_eq!(text, "$e ph $p ( A. y ph -> A. x A. y ph )");
-    let Verdict::Rejected { reason } = session.apply(state, "ax-5").unwrap() else { panic!("x is not distinct from ph") };
+    let Verdict::Rejected { reason } = session.apply(state, "ax-5").unwrap() else {
+        panic!("x is not distinct from ph")
+    };
     assert!(reason.contains("distinct"), "{reason}");
 }
 
 #[test]
 fn dummies_are_distinct_from_everything_but_themselves() {
     let environment = Metamath::new(toy());
-    let with = |first: &str| tactics(&[first, "ax-6", "syl $ ps ( ps -> ps )", "a1i", "id", "ax-1"]);
+    let with =
+        |first: &str| tactics(&[first, "ax-6", "syl $ ps ( ps -> ps )", "a1i", "id", "ax-1"]);
     // x and z are no variables of this theorem, nor does its own scope hold a condition on them.
     let free = with("ax-mp $ ph -. A. x -. x = z");
-    assert!(matches!(environment.check(&theorem("dummies"), &free).unwrap(), Checked::Proved { .. }));
+    assert!(matches!(
+        environment.check(&theorem("dummies"), &free).unwrap(),
+        Checked::Proved { .. }
+    ));
     let same = with("ax-mp $ ph -. A. x -. x = x");
     let Checked::Refused { reason } = environment.check(&theorem("dummies"), &same).unwrap() else {
         panic!("x is not distinct from x")
@@ -134,7 +149,8 @@ fn dummies_are_distinct_from_everything_but_themselves() {
 
 #[test]
 fn a_proof_that_runs_in_a_circle_is_cut_short() {
-    // The goal comes back under itself and is proved there; the written proof must not refer to itself.
+    // The goal comes back under itself and is proved there; the written proof must not refer to
+    // itself.
     let proof = tactics(&[
         "ax-mp $ ph ( ps -> ( ps -> ps ) )",
         "ax-1",
@@ -152,7 +168,10 @@ fn a_proof_that_runs_in_a_circle_is_cut_short() {
 #[test]
 fn unfinished_and_overlong_proofs_are_refused() {
     let environment = Metamath::new(toy());
-    let refused = |name: &str, proof: &[&str]| match environment.check(&theorem(name), &tactics(proof)).unwrap() {
+    let refused = |name: &str, proof: &[&str]| match environment
+        .check(&theorem(name), &tactics(proof))
+        .unwrap()
+    {
         Checked::Refused { reason } => reason,
         proved => panic!("{proved:?}"),
     };
@@ -164,7 +183,8 @@ fn unfinished_and_overlong_proofs_are_refused() {
 
 #[test]
 fn the_axioms_below_a_proof_are_reported() {
-    let checked = Metamath::new(toy()).check(&theorem("a1d"), &tactics(&["syl $ ps ps", "ax-1"])).unwrap();
+    let checked =
+        Metamath::new(toy()).check(&theorem("a1d"), &tactics(&["syl $ ps ps", "ax-1"])).unwrap();
     assert_eq!(checked, Checked::Proved { axioms: tactics(&["ax-mp", "ax-1", "ax-2"]) });
 }
 
@@ -172,20 +192,26 @@ fn the_axioms_below_a_proof_are_reported() {
 fn hostile_tactics_are_rejected() {
     assert!(reason("syl", &"x".repeat(1 << 20)).contains("bytes"));
     assert!(reason("syl", &"mpd $ ps ".repeat(1 << 17)).contains("bytes"));
-    // As deep as a tactic may be: the parser and everything after it must get along without the call stack.
+    // As deep as a tactic may be: the parser and everything after it must get along without the
+    // call stack.
     let deep = |opening: &str, closing: &str| {
         let levels = (LONGEST_TACTIC - 100) / (opening.len() + closing.len());
         format!("mpd $ ps {}ph{}", opening.repeat(levels), closing.repeat(levels))
     };
-    for tactic in [deep("-. ", ""), deep("( ph -> ", " )"), deep("( ", " -> ph )"), deep("A. x ", "")] {
+    for tactic in
+        [deep("-. ", ""), deep("( ph -> ", " )"), deep("( ", " -> ph )"), deep("A. x ", "")]
+    {
         assert!(tactic.len() <= LONGEST_TACTIC);
         match apply("syl", &tactic) {
-            Verdict::Rejected { reason } => assert!(reason.contains("larger") || reason.contains("long"), "{reason}"),
+            Verdict::Rejected { reason } => {
+                assert!(reason.contains("larger") || reason.contains("long"), "{reason}")
+            }
             Verdict::Open { text, .. } => assert!(text.len() > tactic.len()),
             Verdict::Proved => panic!("that proves nothing"),
         }
     }
-    for tactic in [deep("( ", ""), deep("-. ", " )"), "$ ".repeat(30_000), "mpd $ ps ( ".to_owned()] {
+    for tactic in [deep("( ", ""), deep("-. ", " )"), "$ ".repeat(30_000), "mpd $ ps ( ".to_owned()]
+    {
         reason("syl", &tactic);
     }
 }

@@ -18,9 +18,9 @@ const THEOREMS: [&str; 8] = ["idi", "a1i", "syl", "id", "pm2.18", "ax5i", "dummi
 /// Words that tactics are made of, and some that they are not.
 fn word() -> impl Strategy<Value = String> {
     const KNOWN: [&str; 38] = [
-        "ax-mp", "ax-1", "ax-2", "ax-3", "ax-gen", "ax-5", "ax-6", "a1i", "a2i", "mpd", "syl", "id", "idi", "com12", "wi", "wnn",
-        "$", "$", "$", "ph", "ps", "ch", "th", "x", "y", "z", "(", "(", ")", ")", "->", "->", "-.", "A.", "=", "|-", "wff",
-        "setvar",
+        "ax-mp", "ax-1", "ax-2", "ax-3", "ax-gen", "ax-5", "ax-6", "a1i", "a2i", "mpd", "syl",
+        "id", "idi", "com12", "wi", "wnn", "$", "$", "$", "ph", "ps", "ch", "th", "x", "y", "z",
+        "(", "(", ")", ")", "->", "->", "-.", "A.", "=", "|-", "wff", "setvar",
     ];
     prop_oneof![20 => prop::sample::select(&KNOWN[..]).prop_map(str::to_owned), 1 => "\\PC{0,6}"]
 }
@@ -43,10 +43,14 @@ fn formula() -> impl Strategy<Value = String> {
 
 /// A tactic that often applies.
 fn tactic() -> impl Strategy<Value = String> {
-    let plain =
-        prop::sample::select(&["ax-1", "ax-2", "ax-3", "ax-gen", "ax-5", "ax-6", "a1i", "a2i", "id", "com12", "pm2.21"][..]);
+    let plain = prop::sample::select(
+        &["ax-1", "ax-2", "ax-3", "ax-gen", "ax-5", "ax-6", "a1i", "a2i", "id", "com12", "pm2.21"]
+            [..],
+    );
     let given = prop::sample::select(&["ax-mp $ ph", "mpd $ ps", "syl $ ps"][..]);
-    let short = prop::sample::select(&["ph", "ps", "ch", "( ph -> ph )", "-. A. x -. x = y", "A. y ph", "( ps -> ps )"][..]);
+    let short = prop::sample::select(
+        &["ph", "ps", "ch", "( ph -> ph )", "-. A. x -. x = y", "A. y ph", "( ps -> ps )"][..],
+    );
     prop_oneof![3 => plain.prop_map(str::to_owned), 2 => (given, short).prop_map(|(tactic, term)| format!("{tactic} {term}"))]
 }
 
@@ -84,18 +88,23 @@ proptest! {
         prop_assume!(symbols[at] != "-.");
         if extra { symbols.insert(at, symbols[at]) } else { _ = symbols.remove(at) }
         let damaged = symbols.join(" ");
-        let verdict = open(&TOY, "syl").apply(StateId(0), &format!("ax-mp $ ph {damaged}")).unwrap();
-        prop_assert!(matches!(verdict, Verdict::Rejected { .. }), "{} became {:?}", damaged, verdict);
+        let verdict = open(&TOY, "syl").apply(StateId(0), &format!("ax-mp $ ph \
+         {damaged}")).unwrap();
+        prop_assert!(matches!(verdict, Verdict::Rejected { .. }), "{} became \
+         {:?}", damaged, verdict);
     }
 }
 
-/// Whatever the kernel calls proved, metamath-rs calls proved. The walks are the same on every run, so that it is known that
-/// they end in proofs often enough to mean something.
+/// Whatever the kernel calls proved, metamath-rs calls proved. The walks are the same on every run,
+/// so that it is known that they end in proofs often enough to mean something.
 #[test]
 fn the_kernel_never_claims_too_much() {
-    let config = ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let names = ["a1i", "syl", "id", "imim2i", "pm2.21", "ax5i", "a1eq", "dummies", "pm2.43i", "shared"];
+    let config =
+        ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let names =
+        ["a1i", "syl", "id", "imim2i", "pm2.21", "ax5i", "a1eq", "dummies", "pm2.43i", "shared"];
     let walks = (prop::sample::select(names.to_vec()), prop::collection::vec(tactic(), 1..600));
     let proofs = Cell::new(0);
     let property = |(name, tries): (&str, Vec<String>)| {
@@ -116,7 +125,12 @@ fn the_kernel_never_claims_too_much() {
                     proof.push(tactic);
                     proofs.set(proofs.get() + 1);
                     let checked = TOY.check(&theorem(name), &proof).unwrap();
-                    prop_assert!(matches!(checked, Checked::Proved { .. }), "{:?} for {:?}", checked, proof);
+                    prop_assert!(
+                        matches!(checked, Checked::Proved { .. }),
+                        "{:?} for {:?}",
+                        checked,
+                        proof
+                    );
                     (state, proof) = (StateId(0), Vec::new());
                 }
             }

@@ -1,12 +1,13 @@
-//! Training and sampling speed on the processor: 6 layers, width 256, vocabulary 4096. Run beside `benches/torch_reference.py`.
-//! Words on the command line choose parts: `train`, `equal`, `search`; none means all.
+//! Training and sampling speed on the processor: 6 layers, width 256, vocabulary 4096. Run beside
+//! `benches/torch_reference.py`. Words on the command line choose parts: `train`, `equal`,
+//! `search`; none means all.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use catamount_model::{
-    Activations, AdamW, Backend, Batch, Config, Cpu, CpuTensor, Generator, GeneratorConfig, Keep, Kind, Model, Sampling,
-    Tokenizer,
+    Activations, AdamW, Backend, Batch, Config, Cpu, CpuTensor, Generator, GeneratorConfig, Keep,
+    Kind, Model, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Request, Stream};
 
@@ -18,10 +19,12 @@ const SAMPLING: GeneratorConfig = GeneratorConfig {
     cache: 8192,
 };
 
-/// Seconds of processor time this process has used, where the system says so: on a busy machine, wall time measures the neighbours.
+/// Seconds of processor time this process has used, where the system says so: on a busy machine,
+/// wall time measures the neighbours.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let fields: Vec<&str> =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(f64::NAN);
     (ticks(11) + ticks(12)) / 100.0
 }
@@ -30,7 +33,8 @@ fn processor_seconds() -> f64 {
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or_default();
-    line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
+    line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(f64::NAN)
+        / 1024.0
 }
 
 /// Calls `work` once to warm up, then `repeats` times; it returns how many tokens it handled.
@@ -52,10 +56,12 @@ fn measure(what: &str, repeats: usize, mut work: impl FnMut() -> usize) {
         .collect();
     rates.sort_by(f64::total_cmp);
     let used = processor_seconds() - processor;
-    let (rate, per_second, busy) = (rates[repeats / 2], tokens as f64 / used, used / start.elapsed().as_secs_f64());
+    let (rate, per_second, busy) =
+        (rates[repeats / 2], tokens as f64 / used, used / start.elapsed().as_secs_f64());
     let memory = peak_memory();
     println!(
-        "{what:8} {rate:6.0} tokens/s, {per_second:5.0} per processor second, {busy:.2} cores busy, peak memory {memory:.0} MiB"
+        "{what:8} {rate:6.0} tokens/s, {per_second:5.0} per processor second, {busy:.2} cores \
+         busy, peak memory {memory:.0} MiB"
     );
 }
 
@@ -84,10 +90,19 @@ impl Trainer {
         self.model.forward(batch, &mut self.acts, None).expect("cpu");
         let scored = self.model.score(&mut self.acts).expect("cpu").len();
         self.model.backward(&mut self.acts, &vec![-1.0 / scored as f32; scored]).expect("cpu");
-        let adamw = AdamW { lr, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, step: self.step, grad_scale: 1.0 };
+        let adamw = AdamW {
+            lr,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+            step: self.step,
+            grad_scale: 1.0,
+        };
         for (p, [m, v]) in self.model.trained_mut().zip(&mut self.state) {
             let len = p.len();
-            Cpu.adamw(len, &adamw, p.grad.as_ref().expect("trained"), m, v, &mut p.value).expect("cpu");
+            Cpu.adamw(len, &adamw, p.grad.as_ref().expect("trained"), m, v, &mut p.value)
+                .expect("cpu");
         }
         scored
     }
@@ -105,11 +120,14 @@ fn batch(seed: u64, end: u32, share: f64) -> Batch {
     batch
 }
 
-/// Draws `samples` tactics for each of `states` different states of 64 tokens; returns how many tokens were drawn.
+/// Draws `samples` tactics for each of `states` different states of 64 tokens; returns how many
+/// tokens were drawn.
 fn sample(generator: &mut Generator<Cpu>, round: &mut u64, states: u64, samples: usize) -> usize {
     for id in 0..states {
         *round += 1;
-        let state: String = (0..63).map(|i| char::from(b'a' + (Stream::new(*round).uniform(i) * 26.0) as u8)).collect();
+        let state: String = (0..63)
+            .map(|i| char::from(b'a' + (Stream::new(*round).uniform(i) * 26.0) as u8))
+            .collect();
         generator.submit(Request { id, state, samples, stream: Stream::new(9).child(*round) });
     }
     let (mut left, mut drawn) = (states, 0);
@@ -136,11 +154,12 @@ fn main() {
     let mut round = 0;
     measure("equal", 5, || sample(&mut generator, &mut round, 32, 1));
 
-    // As in a search: four samples of a state, tactics of 12 tokens on average (the model has learnt how often they end) and
-    // up to 64, the next question taking a finished sample's place.
+    // As in a search: four samples of a state, tactics of 12 tokens on average (the model has
+    // learnt how often they end) and up to 64, the next question taking a finished sample's place.
     let mut trainer = Trainer::new();
     (0..30).for_each(|step| _ = trainer.train(&batch(100 + step, end, 1.0 / 12.0), 3e-3));
-    let mut generator = Generator::new(trainer.model, tokenizer(), SAMPLING, "bench").expect("a generator");
+    let mut generator =
+        Generator::new(trainer.model, tokenizer(), SAMPLING, "bench").expect("a generator");
     let mut drawn = 0;
     measure("search", 5, || {
         drawn = sample(&mut generator, &mut round, 128, 4);

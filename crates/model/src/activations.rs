@@ -42,7 +42,8 @@ pub(crate) struct Gradients<B: Backend> {
 }
 
 /// Buffers for batches of up to `rows` token rows, and the state of the pass in progress:
-/// [`Model::forward`], then [`Model::score`], then (with coefficients that may depend on the scores) [`Model::backward`].
+/// [`Model::forward`], then [`Model::score`], then (with coefficients that may depend on the
+/// scores) [`Model::backward`].
 pub struct Activations<B: Backend> {
     pub(crate) keep: Keep,
     pub(crate) rows: usize,
@@ -63,7 +64,8 @@ pub struct Activations<B: Backend> {
 }
 
 impl<B: Backend> Activations<B> {
-    /// Plans buffers for batches of up to `rows` rows on `model`, with the adapter's rank that is in force now.
+    /// Plans buffers for batches of up to `rows` rows on `model`, with the adapter's rank that is
+    /// in force now.
     pub fn new(model: &Model<B>, rows: usize, keep: Keep) -> Result<Self> {
         let (b, c) = (&*model.backend, &model.config);
         let (n, d, q, f) = (rows, c.hidden, c.heads.q(), c.intermediate);
@@ -141,22 +143,33 @@ impl<B: Backend> Activations<B> {
     pub(crate) fn set_batch(&mut self, model: &Model<B>, batch: &Batch) -> Result<()> {
         let (n, c) = (batch.len(), &model.config);
         if n == 0 || n > self.rows {
-            return Err(Error::Input(format!("a batch of {n} token rows; these buffers take 1 to {}", self.rows)));
+            return Err(Error::Input(format!(
+                "a batch of {n} token rows; these buffers take 1 to {}",
+                self.rows
+            )));
         }
         if batch.longest() > c.positions {
             let (long, most) = (batch.longest(), c.positions);
-            return Err(Error::Input(format!("a sequence of {long} tokens; the model has {most} positions")));
+            return Err(Error::Input(format!(
+                "a sequence of {long} tokens; the model has {most} positions"
+            )));
         }
-        if let Some(t) = batch.tokens.iter().chain(&batch.targets).find(|&&t| t as usize >= c.vocab) {
-            return Err(Error::Input(format!("token {t} is outside the model's vocabulary of {}", c.vocab)));
+        if let Some(t) = batch.tokens.iter().chain(&batch.targets).find(|&&t| t as usize >= c.vocab)
+        {
+            return Err(Error::Input(format!(
+                "token {t} is outside the model's vocabulary of {}",
+                c.vocab
+            )));
         }
         let whole = batch.starts.first() == Some(&0) && batch.starts.last() == Some(&(n as u32));
         let ordered = batch.starts.is_sorted() && batch.rows.windows(2).all(|w| w[0] < w[1]);
-        let inside =
-            batch.rows.last().is_none_or(|&r| (r as usize) < n) && batch.positions.iter().all(|&p| (p as usize) < c.positions);
+        let inside = batch.rows.last().is_none_or(|&r| (r as usize) < n)
+            && batch.positions.iter().all(|&p| (p as usize) < c.positions);
         let even = batch.positions.len() == n && batch.rows.len() == batch.targets.len();
         if !(whole && ordered && inside && even) {
-            return Err(Error::Input("the batch's lists do not fit together; build it with Batch::push".into()));
+            return Err(Error::Input(
+                "the batch's lists do not fit together; build it with Batch::push".into(),
+            ));
         }
         let b = &*model.backend;
         b.upload_indices(&batch.tokens, &mut self.packed.tokens)?;

@@ -1,4 +1,5 @@
-//! LoRA adapters: small trained corrections of a frozen base, which can be swapped without touching it.
+//! LoRA adapters: small trained corrections of a frozen base, which can be swapped without touching
+//! it.
 
 use std::ops::Range;
 
@@ -6,9 +7,17 @@ use catamount_search::Stream;
 
 use crate::{Backend, Config, Dropout, Error, Lora, Parameter, Result};
 
-/// The linear maps of a block, in the order they are stored: which fused matrix each belongs to is [`TARGETS`].
-pub const TARGETS: [(&str, usize); 7] =
-    [("q_proj", 0), ("k_proj", 0), ("v_proj", 0), ("o_proj", 1), ("gate_proj", 2), ("up_proj", 2), ("down_proj", 3)];
+/// The linear maps of a block, in the order they are stored: which fused matrix each belongs to is
+/// [`TARGETS`].
+pub const TARGETS: [(&str, usize); 7] = [
+    ("q_proj", 0),
+    ("k_proj", 0),
+    ("v_proj", 0),
+    ("o_proj", 1),
+    ("gate_proj", 2),
+    ("up_proj", 2),
+    ("down_proj", 3),
+];
 
 /// What an adapter adapts, and how strongly.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,11 +53,16 @@ impl LoraConfig {
 
     fn check(&self) -> Result<()> {
         if self.rank == 0 || self.targets.is_empty() {
-            return Err(Error::Config("an adapter needs a rank of at least 1 and at least one target".into()));
+            return Err(Error::Config(
+                "an adapter needs a rank of at least 1 and at least one target".into(),
+            ));
         }
         if let Some(t) = self.targets.iter().find(|t| !TARGETS.iter().any(|(name, _)| name == t)) {
             let known: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
-            return Err(Error::Config(format!("LoRA target `{t}` is not one of {}", known.join(", "))));
+            return Err(Error::Config(format!(
+                "LoRA target `{t}` is not one of {}",
+                known.join(", ")
+            )));
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(Error::Config(format!("LoRA dropout {} is not in [0, 1)", self.dropout)));
@@ -90,27 +104,49 @@ pub struct Adapter<B: Backend> {
 }
 
 impl<B: Backend> Adapter<B> {
-    /// A fresh adapter: A uniform as PEFT draws it, B zero, so that the model is unchanged at first.
-    pub fn new(backend: &B, model: &Config, config: LoraConfig, trained: bool, seed: Stream) -> Result<Self> {
+    /// A fresh adapter: A uniform as PEFT draws it, B zero, so that the model is unchanged at
+    /// first.
+    pub fn new(
+        backend: &B,
+        model: &Config,
+        config: LoraConfig,
+        trained: bool,
+        seed: Stream,
+    ) -> Result<Self> {
         config.check()?;
         let rows = target_rows(model);
         let mut layers = Vec::with_capacity(model.layers);
         for l in 0..model.layers {
             let mut layer = [const { None }; 4];
             for (fused, slot) in layer.iter_mut().enumerate() {
-                let targets: Vec<usize> =
-                    (0..7).filter(|&i| TARGETS[i].1 == fused && config.targets.iter().any(|t| t == TARGETS[i].0)).collect();
+                let targets: Vec<usize> = (0..7)
+                    .filter(|&i| {
+                        TARGETS[i].1 == fused && config.targets.iter().any(|t| t == TARGETS[i].0)
+                    })
+                    .collect();
                 if targets.is_empty() {
                     continue;
                 }
                 let parts: Vec<Range<usize>> = targets.iter().map(|&i| rows[i].clone()).collect();
-                let (inputs, outputs) = (fused_shape(model, fused)[1], parts.iter().map(|p| p.len()).sum());
-                let name = |m: &str| format!("layers.{l}.{}.lora_{m}", ["qkv", "o", "gate_up", "down"][fused]);
-                let mut a = Parameter::zeros(backend, name("A"), [parts.len() * config.rank, inputs], true, trained)?;
-                let b = Parameter::zeros(backend, name("B"), [outputs, config.rank], true, trained)?;
+                let (inputs, outputs) =
+                    (fused_shape(model, fused)[1], parts.iter().map(|p| p.len()).sum());
+                let name = |m: &str| {
+                    format!("layers.{l}.{}.lora_{m}", ["qkv", "o", "gate_up", "down"][fused])
+                };
+                let mut a = Parameter::zeros(
+                    backend,
+                    name("A"),
+                    [parts.len() * config.rank, inputs],
+                    true,
+                    trained,
+                )?;
+                let b =
+                    Parameter::zeros(backend, name("B"), [outputs, config.rank], true, trained)?;
                 // Kaiming with a = sqrt(5): uniform within 1 / sqrt(inputs).
                 let (stream, bound) = (seed.named(&a.name), 1.0 / (inputs as f64).sqrt());
-                let values: Vec<f32> = (0..a.len()).map(|i| ((2.0 * stream.uniform(i as u64) - 1.0) * bound) as f32).collect();
+                let values: Vec<f32> = (0..a.len())
+                    .map(|i| ((2.0 * stream.uniform(i as u64) - 1.0) * bound) as f32)
+                    .collect();
                 backend.upload(&values, &mut a.value, 0)?;
                 *slot = Some(LoraLinear { a, b, parts, targets });
             }
@@ -120,13 +156,20 @@ impl<B: Backend> Adapter<B> {
     }
 
     /// The view of one block's adapter that the backend's operations take.
-    pub fn view(&self, model: &Config, layer: usize, fused: usize, dropout: Option<u64>) -> Option<Lora<'_, B::Tensor>> {
+    pub fn view(
+        &self,
+        model: &Config,
+        layer: usize,
+        fused: usize,
+        dropout: Option<u64>,
+    ) -> Option<Lora<'_, B::Tensor>> {
         let lora = self.layers[layer][fused].as_ref()?;
         let site = Site { model, config: &self.config, layer, fused, dropout };
         Some(site.view(&lora.a.value, &lora.b.value, &lora.parts))
     }
 
-    /// The same view, with the gradients of A and B; none where this matrix has no adapter or it is not being trained.
+    /// The same view, with the gradients of A and B; none where this matrix has no adapter or it is
+    /// not being trained.
     #[allow(clippy::type_complexity)]
     pub(crate) fn view_with_gradients(
         &mut self,
@@ -163,10 +206,10 @@ struct Site<'c> {
 impl Site<'_> {
     fn view<'a, T>(&self, a: &'a T, b: &'a T, parts: &'a [Range<usize>]) -> Lora<'a, T> {
         let [outputs, inputs] = fused_shape(self.model, self.fused);
-        let dropout = self
-            .dropout
-            .filter(|_| self.config.dropout > 0.0)
-            .map(|seed| Dropout { p: self.config.dropout, key: Stream(seed).child((self.layer * 4 + self.fused) as u64).0 });
+        let dropout = self.dropout.filter(|_| self.config.dropout > 0.0).map(|seed| Dropout {
+            p: self.config.dropout,
+            key: Stream(seed).child((self.layer * 4 + self.fused) as u64).0,
+        });
         let (rank, scale) = (self.config.rank, self.config.alpha / self.config.rank as f32);
         Lora { a, b, rank, scale, inputs, outputs, parts, dropout }
     }

@@ -1,33 +1,42 @@
-//! The operations a model is made of. The model plans the buffers and writes the chain rule out by hand; a backend only
-//! computes. Every forward operation has its backward beside it, and there is no tape.
+//! The operations a model is made of. The model plans the buffers and writes the chain rule out by
+//! hand; a backend only computes. Every forward operation has its backward beside it, and there is
+//! no tape.
 //!
 //! Conventions, for every operation:
-//! - Matrices are row-major and dense. `n` counts token rows; a buffer may be longer than the operation needs, never shorter.
-//! - An output is overwritten unless its documentation says "adds to". Gradients of parameters are always added to, so that
-//!   micro-batches accumulate; gradients of activations are overwritten unless said otherwise.
+//! - Matrices are row-major and dense. `n` counts token rows; a buffer may be longer than the
+//!   operation needs, never shorter.
+//! - An output is overwritten unless its documentation says "adds to". Gradients of parameters are
+//!   always added to, so that micro-batches accumulate; gradients of activations are overwritten
+//!   unless said otherwise.
 //! - A linear map's weight is `[out, in]`, as in Hugging Face checkpoints: `y = x Wᵀ + b`.
-//! - Operations may be asynchronous; [`Backend::download`], [`Backend::sum_of_squares`] and [`Backend::sample`] wait.
-//! - Row `i` of a forward result depends on row `i` of the input alone (and on its sequence, in attention), bit for bit:
-//!   what else is in the batch must not change a sample. A CUDA backend may relax this to the same batch shape, and says so.
+//! - Operations may be asynchronous; [`Backend::download`], [`Backend::sum_of_squares`] and
+//!   [`Backend::sample`] wait.
+//! - Row `i` of a forward result depends on row `i` of the input alone (and on its sequence, in
+//!   attention), bit for bit: what else is in the batch must not change a sample. A CUDA backend
+//!   may relax this to the same batch shape, and says so.
 
 use std::ops::Range;
 
 use crate::Result;
 
-/// What a buffer will hold, so that a backend can choose its precision. The CPU keeps everything in f32.
+/// What a buffer will hold, so that a backend can choose its precision. The CPU keeps everything in
+/// f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A parameter that is only read: bf16 on a GPU.
     Frozen,
-    /// A parameter being trained: the f32 master copy, with a working copy beside it where the backend wants one.
+    /// A parameter being trained: the f32 master copy, with a working copy beside it where the
+    /// backend wants one.
     Trained,
     /// An activation or its gradient: bf16 on a GPU.
     Activation,
-    /// Always f32: parameter gradients, optimizer state, statistics, log-probabilities, coefficients, logits.
+    /// Always f32: parameter gradients, optimizer state, statistics, log-probabilities,
+    /// coefficients, logits.
     Exact,
 }
 
-/// The shape of attention. A row of `qkv` is `heads` query heads, then `kv_heads` key heads, then `kv_heads` value heads.
+/// The shape of attention. A row of `qkv` is `heads` query heads, then `kv_heads` key heads, then
+/// `kv_heads` value heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heads {
     /// Query heads.
@@ -71,9 +80,9 @@ pub struct Packed<B: Backend> {
     pub starts: B::Index,
 }
 
-/// A low-rank adapter of one linear map: `y += scale * (drop(x) Aᵀ) Bᵀ`. The linear maps of a block that share an input are
-/// one fused matrix here (q, k, v; gate, up), so an adapter has parts, each a range of output rows with its own `A` and `B`.
-/// The parts share one dropout mask.
+/// A low-rank adapter of one linear map: `y += scale * (drop(x) Aᵀ) Bᵀ`. The linear maps of a block
+/// that share an input are one fused matrix here (q, k, v; gate, up), so an adapter has parts, each
+/// a range of output rows with its own `A` and `B`. The parts share one dropout mask.
 pub struct Lora<'a, T> {
     /// `[parts * rank, in]`: the parts' `A` stacked.
     pub a: &'a T,
@@ -93,8 +102,9 @@ pub struct Lora<'a, T> {
     pub dropout: Option<Dropout>,
 }
 
-/// A dropout mask that is a function of its key, so that the backward pass and recomputation see the same one: element
-/// `i` (of the row-major `[n, in]` input) is kept when [`Dropout::keeps`] says so, and then multiplied by `1 / (1 - p)`.
+/// A dropout mask that is a function of its key, so that the backward pass and recomputation see
+/// the same one: element `i` (of the row-major `[n, in]` input) is kept when [`Dropout::keeps`]
+/// says so, and then multiplied by `1 / (1 - p)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     /// Probability of dropping an element, below 1.
@@ -104,7 +114,8 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Whether element `i` survives: a 32-bit hash of (key, i) against p. Backends must agree on it.
+    /// Whether element `i` survives: a 32-bit hash of (key, i) against p. Backends must agree on
+    /// it.
     #[inline]
     pub fn keeps(&self, i: u64) -> bool {
         let mut z = (i as u32) ^ (self.key as u32) ^ ((i >> 32) as u32).wrapping_mul(0x9e37_79b9);
@@ -116,8 +127,9 @@ impl Dropout {
     }
 }
 
-/// Where one decoded row finds its past: two runs of rows in the cache. The prefix is shared by the samples of one state; the
-/// own run ends with the row being decoded. A row with both lengths zero is padding and its results are ignored.
+/// Where one decoded row finds its past: two runs of rows in the cache. The prefix is shared by the
+/// samples of one state; the own run ends with the row being decoded. A row with both lengths zero
+/// is padding and its results are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// First cache row of the shared prefix.
@@ -154,7 +166,8 @@ pub struct AdamW {
 pub struct Sampling {
     /// Divides the logits; 0 takes the most probable token.
     pub temperature: f32,
-    /// Draws from the smallest set of most probable tokens whose probability (at this temperature) reaches this; 1 keeps all.
+    /// Draws from the smallest set of most probable tokens whose probability (at this temperature)
+    /// reaches this; 1 keeps all.
     pub top_p: f32,
 }
 
@@ -168,8 +181,8 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// The device, for manifests.
     fn describe(&self) -> String;
 
-    /// Runs a piece of work of many operations where the device likes it run: entering a pool of threads once is cheaper than
-    /// once per operation.
+    /// Runs a piece of work of many operations where the device likes it run: entering a pool of
+    /// threads once is cheaper than once per operation.
     fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         work()
     }
@@ -187,14 +200,16 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// Copies indices from the host to the start of `to`.
     fn upload_indices(&self, from: &[u32], to: &mut Self::Index) -> Result<()>;
 
-    /// Runs `body`, which only queues operations on the same buffers with the same sizes each time it is called with this key.
-    /// A backend may record it once and replay the recording instead (CUDA graphs).
+    /// Runs `body`, which only queues operations on the same buffers with the same sizes each time
+    /// it is called with this key. A backend may record it once and replay the recording instead
+    /// (CUDA graphs).
     fn replay(&self, key: u64, body: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let _ = key;
         body()
     }
 
-    /// How many rows a decoding step of `n` samples is padded to, so that few recordings serve every size.
+    /// How many rows a decoding step of `n` samples is padded to, so that few recordings serve
+    /// every size.
     fn decode_rows(&self, n: usize) -> usize {
         n
     }
@@ -209,7 +224,14 @@ pub trait Backend: Send + Sync + Sized + 'static {
     fn sum_of_squares(&self, tensors: &[&Self::Tensor]) -> Result<f64>;
 
     /// `out[i] = weight[tokens[i]]`, with weight `[vocab, d]`.
-    fn embed(&self, n: usize, d: usize, weight: &Self::Tensor, tokens: &Self::Index, out: &mut Self::Tensor) -> Result<()>;
+    fn embed(
+        &self,
+        n: usize,
+        d: usize,
+        weight: &Self::Tensor,
+        tokens: &Self::Index,
+        out: &mut Self::Tensor,
+    ) -> Result<()>;
     /// Adds `dout[i]` to `dweight[tokens[i]]`.
     fn embed_backward(
         &self,
@@ -246,7 +268,8 @@ pub trait Backend: Send + Sync + Sized + 'static {
         rstd: &mut Self::Tensor,
         out: &mut Self::Tensor,
     ) -> Result<()>;
-    /// Adds to `dx` the gradient through the norm of `x` (so that `dx` may already hold the residual path's), and to `dweight`.
+    /// Adds to `dx` the gradient through the norm of `x` (so that `dx` may already hold the
+    /// residual path's), and to `dweight`.
     #[allow(clippy::too_many_arguments)]
     fn rms_norm_backward(
         &self,
@@ -295,7 +318,8 @@ pub trait Backend: Send + Sync + Sized + 'static {
         dbias: Option<&mut Self::Tensor>,
     ) -> Result<()>;
 
-    /// `t = drop(x) Aᵀ` (`[n, parts * rank]`, kept for the backward pass), then adds `scale * t Bᵀ` to `y`, part by part.
+    /// `t = drop(x) Aᵀ` (`[n, parts * rank]`, kept for the backward pass), then adds `scale * t Bᵀ`
+    /// to `y`, part by part.
     fn lora(
         &self,
         n: usize,
@@ -304,7 +328,8 @@ pub trait Backend: Send + Sync + Sized + 'static {
         t: &mut Self::Tensor,
         y: &mut Self::Tensor,
     ) -> Result<()>;
-    /// With `dt = scale * dy B`: adds `drop(dt A)` to `dx`, `dtᵀ drop(x)` to `da`, `scale * dyᵀ t` to `db`.
+    /// With `dt = scale * dy B`: adds `drop(dt A)` to `dx`, `dtᵀ drop(x)` to `da`, `scale * dyᵀ t`
+    /// to `db`.
     #[allow(clippy::too_many_arguments)]
     fn lora_backward(
         &self,
@@ -318,9 +343,10 @@ pub trait Backend: Send + Sync + Sized + 'static {
         db: &mut Self::Tensor,
     ) -> Result<()>;
 
-    /// Rotates the query and key heads of `qkv` in place: element `j` of a head's first half is paired with element `j` of its
-    /// second half, by the angle whose cosine and sine are `table[position, 0, j]` and `table[position, 1, j]`
-    /// (`table` is `[positions, 2, dim / 2]`). `inverse` rotates back, which is the backward pass.
+    /// Rotates the query and key heads of `qkv` in place: element `j` of a head's first half is
+    /// paired with element `j` of its second half, by the angle whose cosine and sine are
+    /// `table[position, 0, j]` and `table[position, 1, j]` (`table` is `[positions, 2, dim / 2]`).
+    /// `inverse` rotates back, which is the backward pass.
     fn rope(
         &self,
         n: usize,
@@ -331,8 +357,9 @@ pub trait Backend: Send + Sync + Sized + 'static {
         inverse: bool,
     ) -> Result<()>;
 
-    /// Causal softmax attention within each packed sequence, scaled by `1 / sqrt(dim)`. `out` is `[n, heads * dim]` and `lse`
-    /// `[n, heads]` keeps each query's log-sum-exp for the backward pass.
+    /// Causal softmax attention within each packed sequence, scaled by `1 / sqrt(dim)`. `out` is
+    /// `[n, heads * dim]` and `lse` `[n, heads]` keeps each query's log-sum-exp for the backward
+    /// pass.
     fn attention(
         &self,
         heads: Heads,
@@ -355,7 +382,13 @@ pub trait Backend: Send + Sync + Sized + 'static {
     ) -> Result<()>;
 
     /// `out = silu(gate) * up`, where a row of `gate_up` is `[gate (f), up (f)]`.
-    fn swiglu(&self, n: usize, f: usize, gate_up: &Self::Tensor, out: &mut Self::Tensor) -> Result<()>;
+    fn swiglu(
+        &self,
+        n: usize,
+        f: usize,
+        gate_up: &Self::Tensor,
+        out: &mut Self::Tensor,
+    ) -> Result<()>;
     /// The gradient of SwiGLU with respect to `gate_up`.
     fn swiglu_backward(
         &self,
@@ -366,8 +399,9 @@ pub trait Backend: Send + Sync + Sized + 'static {
         dgate_up: &mut Self::Tensor,
     ) -> Result<()>;
 
-    /// For each of `m` scored rows: `log_p[j] = log softmax(x[rows[j]] Wᵀ)[targets[j]]` and `lse[j]` the log-sum-exp of its logits.
-    /// Works in chunks of rows: the logits of all rows never exist at once.
+    /// For each of `m` scored rows: `log_p[j] = log softmax(x[rows[j]] Wᵀ)[targets[j]]` and
+    /// `lse[j]` the log-sum-exp of its logits. Works in chunks of rows: the logits of all rows
+    /// never exist at once.
     #[allow(clippy::too_many_arguments)]
     fn head(
         &self,
@@ -381,8 +415,9 @@ pub trait Backend: Send + Sync + Sized + 'static {
         log_p: &mut Self::Tensor,
         lse: &mut Self::Tensor,
     ) -> Result<()>;
-    /// The gradient of `sum_j coefficients[j] * log_p[j]`: `dx` (`[n, d]`) is overwritten, zero where a row is not scored (rows are
-    /// distinct); `dweight` is added to. The logits are computed again, chunk by chunk.
+    /// The gradient of `sum_j coefficients[j] * log_p[j]`: `dx` (`[n, d]`) is overwritten, zero
+    /// where a row is not scored (rows are distinct); `dweight` is added to. The logits are
+    /// computed again, chunk by chunk.
     #[allow(clippy::too_many_arguments)]
     fn head_backward(
         &self,
@@ -412,9 +447,17 @@ pub trait Backend: Send + Sync + Sized + 'static {
     ) -> Result<()>;
 
     /// `out[j] = x[rows[j]]` for rows of `d`.
-    fn gather(&self, m: usize, d: usize, x: &Self::Tensor, rows: &Self::Index, out: &mut Self::Tensor) -> Result<()>;
-    /// Stores the (rotated) keys and the values of `qkv`'s row `i` at row `slots[i]` of one layer's cache, which holds
-    /// `capacity * 2 * kv` numbers in the backend's own order; `u32::MAX` stores nothing.
+    fn gather(
+        &self,
+        m: usize,
+        d: usize,
+        x: &Self::Tensor,
+        rows: &Self::Index,
+        out: &mut Self::Tensor,
+    ) -> Result<()>;
+    /// Stores the (rotated) keys and the values of `qkv`'s row `i` at row `slots[i]` of one layer's
+    /// cache, which holds `capacity * 2 * kv` numbers in the backend's own order; `u32::MAX` stores
+    /// nothing.
     fn cache_write(
         &self,
         n: usize,
@@ -423,7 +466,8 @@ pub trait Backend: Send + Sync + Sized + 'static {
         slots: &Self::Index,
         cache: &mut Self::Tensor,
     ) -> Result<()>;
-    /// Attention of `n` single decoded rows over their cached past; `spans` holds a [`Span`] per row as four numbers.
+    /// Attention of `n` single decoded rows over their cached past; `spans` holds a [`Span`] per
+    /// row as four numbers.
     fn cache_attention(
         &self,
         n: usize,
@@ -433,8 +477,9 @@ pub trait Backend: Send + Sync + Sized + 'static {
         spans: &Self::Index,
         out: &mut Self::Tensor,
     ) -> Result<()>;
-    /// Draws one token per row of `logits` (`[n, vocab]`): the token whose interval of the cumulative distribution, most probable
-    /// set first cut to `top_p` and in token order, holds `uniforms[i]`; and its log-probability at temperature 1.
+    /// Draws one token per row of `logits` (`[n, vocab]`): the token whose interval of the
+    /// cumulative distribution, most probable set first cut to `top_p` and in token order, holds
+    /// `uniforms[i]`; and its log-probability at temperature 1.
     #[allow(clippy::too_many_arguments)]
     fn sample(
         &self,

@@ -1,4 +1,5 @@
-//! The backward pass: the chain rule through the forward pass, read from its last line to its first.
+//! The backward pass: the chain rule through the forward pass, read from its last line to its
+//! first.
 
 use crate::activations::{Gradients, Keep};
 use crate::adapter::fused_shape;
@@ -6,8 +7,9 @@ use crate::forward::Attend;
 use crate::{Activations, Backend, Error, Model, Result};
 
 impl<B: Backend> Model<B> {
-    /// Adds the gradient of `sum_j coefficients[j] * log_p[j]` to the trained parameters, for the batch that was run and scored
-    /// last; the coefficients are constants (to minimise a loss of weights times negative log-probabilities, pass the negated weights).
+    /// Adds the gradient of `sum_j coefficients[j] * log_p[j]` to the trained parameters, for the
+    /// batch that was run and scored last; the coefficients are constants (to minimise a loss of
+    /// weights times negative log-probabilities, pass the negated weights).
     pub fn backward(&mut self, acts: &mut Activations<B>, coefficients: &[f32]) -> Result<()> {
         let backend = self.backend.clone();
         backend.enter(|| self.backward_here(acts, coefficients))
@@ -16,14 +18,34 @@ impl<B: Backend> Model<B> {
     fn backward_here(&mut self, acts: &mut Activations<B>, coefficients: &[f32]) -> Result<()> {
         let (keep, m, n) = (acts.keep, acts.scored, acts.packed.n);
         if coefficients.len() != m {
-            return Err(Error::Input(format!("{} coefficients for {m} scored tokens", coefficients.len())));
+            return Err(Error::Input(format!(
+                "{} coefficients for {m} scored tokens",
+                coefficients.len()
+            )));
         }
         if self.adapter.as_ref().is_some_and(|a| a.parameters().any(|p| p.grad.is_none())) {
-            return Err(Error::Input("the adapter in force is frozen; load it for training, or take it off".into()));
+            return Err(Error::Input(
+                "the adapter in force is frozen; load it for training, or take it off".into(),
+            ));
         }
-        let Activations { x, blocks, delta, rstd, h, lse, gradients, packed, scored_rows, targets, dropout, .. } = acts;
+        let Activations {
+            x,
+            blocks,
+            delta,
+            rstd,
+            h,
+            lse,
+            gradients,
+            packed,
+            scored_rows,
+            targets,
+            dropout,
+            ..
+        } = acts;
         let Some(g) = gradients else {
-            return Err(Error::Input("these activations were planned without a backward pass".into()));
+            return Err(Error::Input(
+                "these activations were planned without a backward pass".into(),
+            ));
         };
         let backend = self.backend.clone();
         let (b, c, dropout) = (&*backend, self.config.clone(), *dropout);
@@ -33,20 +55,51 @@ impl<B: Backend> Model<B> {
         let Model { embedding, head, .. } = self;
         let weight = head.as_mut().unwrap_or(embedding);
         let dweight = weight.grad.as_mut();
-        b.head_backward(n, m, v, d, h, &weight.value, scored_rows, targets, lse, &g.coefficients, &mut g.dh, dweight)?;
+        b.head_backward(
+            n,
+            m,
+            v,
+            d,
+            h,
+            &weight.value,
+            scored_rows,
+            targets,
+            lse,
+            &g.coefficients,
+            &mut g.dh,
+            dweight,
+        )?;
         b.clear(n * d, &mut g.dx)?;
         let last = &x[c.layers];
-        b.rms_norm_backward(n, d, last, &self.norm.value, rstd, &g.dh, &mut g.dx, self.norm.grad.as_mut())?;
+        b.rms_norm_backward(
+            n,
+            d,
+            last,
+            &self.norm.value,
+            rstd,
+            &g.dh,
+            &mut g.dx,
+            self.norm.grad.as_mut(),
+        )?;
 
         for l in (0..c.layers).rev() {
             let slot = if keep == Keep::All { l } else { 0 };
             let (x, a) = (&x[l], &mut blocks[slot]);
             if keep == Keep::Inputs {
-                b.rms_norm(n, d, c.norm_eps, x, &self.blocks[l].norm1.value, &mut a.rstd1, &mut a.h1)?;
+                b.rms_norm(
+                    n,
+                    d,
+                    c.norm_eps,
+                    x,
+                    &self.blocks[l].norm1.value,
+                    &mut a.rstd1,
+                    &mut a.h1,
+                )?;
                 self.block(l, packed, x, a, delta, &mut Attend::Packed, dropout)?;
                 self.lora_product(n, l, &a.act, &mut a.t[3], delta, dropout)?;
             }
-            // `dx` is the gradient of the stream after the block; each norm's backward adds its branch to it.
+            // `dx` is the gradient of the stream after the block; each norm's backward adds its
+            // branch to it.
             let Gradients { dx, dh, dqkv, dattn, dgate_up, dact, .. } = &mut *g;
             self.apply_backward(n, l, 3, &a.act, a.t[3].as_ref(), dx, dact, dropout)?;
             b.swiglu_backward(n, f, &a.gate_up, dact, dgate_up)?;
@@ -66,7 +119,8 @@ impl<B: Backend> Model<B> {
         Ok(())
     }
 
-    /// Backward of one fused matrix with its bias and adapter: writes `dx`, adds to the gradients that are wanted.
+    /// Backward of one fused matrix with its bias and adapter: writes `dx`, adds to the gradients
+    /// that are wanted.
     #[allow(clippy::too_many_arguments)]
     fn apply_backward(
         &mut self,
@@ -87,14 +141,16 @@ impl<B: Backend> Model<B> {
             self.backend.linear_backward_weight(n, outputs, inputs, dy, x, dweight, dbias)?;
         }
         if let (Some(adapter), Some(t)) = (&mut self.adapter, t)
-            && let Some((lora, da, db)) = adapter.view_with_gradients(&self.config, l, fused, dropout)
+            && let Some((lora, da, db)) =
+                adapter.view_with_gradients(&self.config, l, fused, dropout)
         {
             self.backend.lora_backward(n, &lora, x, t, dy, dx, da, db)?;
         }
         Ok(())
     }
 
-    /// Computes the down projection's inner LoRA product again, which recomputing a block stops short of.
+    /// Computes the down projection's inner LoRA product again, which recomputing a block stops
+    /// short of.
     fn lora_product(
         &self,
         n: usize,

@@ -23,8 +23,9 @@ impl Batch {
         Batch { starts: vec![0], ..Batch::default() }
     }
 
-    /// Adds `prompt` followed by `completion`, of which every token is scored; the last needs no row of its own, so
-    /// `prompt.len() + completion.len() - 1` rows are added. Returns the range of its scores. The prompt must not be empty.
+    /// Adds `prompt` followed by `completion`, of which every token is scored; the last needs no
+    /// row of its own, so `prompt.len() + completion.len() - 1` rows are added. Returns the range
+    /// of its scores. The prompt must not be empty.
     pub fn push(&mut self, prompt: &[u32], completion: &[u32]) -> Range<usize> {
         let (first, scores) = (self.tokens.len(), self.rows.len());
         self.tokens.extend(prompt.iter().chain(completion));
@@ -62,7 +63,13 @@ impl Batch {
 
     /// Empties the batch, keeping its memory.
     pub fn clear(&mut self) {
-        for list in [&mut self.tokens, &mut self.positions, &mut self.starts, &mut self.rows, &mut self.targets] {
+        for list in [
+            &mut self.tokens,
+            &mut self.positions,
+            &mut self.starts,
+            &mut self.rows,
+            &mut self.targets,
+        ] {
             list.clear();
         }
         self.starts.push(0);

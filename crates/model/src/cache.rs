@@ -2,7 +2,8 @@
 
 use crate::{Backend, Kind, Model, Result};
 
-/// The pool. Which rows are in use is the allocator's business ([`Runs`]); the cache only holds the numbers.
+/// The pool. Which rows are in use is the allocator's business ([`Runs`]); the cache only holds the
+/// numbers.
 pub struct Cache<B: Backend> {
     /// Per block `capacity` rows of keys and values, in the backend's own order.
     pub layers: Vec<B::Tensor>,
@@ -14,7 +15,9 @@ impl<B: Backend> Cache<B> {
     /// A pool of `capacity` token rows for a model.
     pub fn new(model: &Model<B>, capacity: usize) -> Result<Self> {
         let (b, c) = (&model.backend, &model.config);
-        let layers = (0..c.layers).map(|_| b.zeros(capacity * 2 * c.heads.kv(), Kind::Activation)).collect::<Result<_>>()?;
+        let layers = (0..c.layers)
+            .map(|_| b.zeros(capacity * 2 * c.heads.kv(), Kind::Activation))
+            .collect::<Result<_>>()?;
         Ok(Cache { layers, capacity })
     }
 }
@@ -84,7 +87,8 @@ mod tests {
                 held.push((first, len));
             }
             if held.len() > 3 && stream.uniform(2 * i + 1) < 0.6 {
-                let (first, len) = held.swap_remove((stream.uniform(i) * held.len() as f64) as usize);
+                let (first, len) =
+                    held.swap_remove((stream.uniform(i) * held.len() as f64) as usize);
                 runs.give(first, len);
             }
             assert_eq!(runs.available() + held.iter().map(|h| h.1).sum::<usize>(), 100);

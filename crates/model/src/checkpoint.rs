@@ -23,7 +23,12 @@ pub(crate) trait Source {
 }
 
 /// Builds a model from a source; `trained` makes the base trainable.
-pub(crate) fn load_from<B: Backend>(source: &impl Source, backend: Arc<B>, config: Config, trained: bool) -> Result<Model<B>> {
+pub(crate) fn load_from<B: Backend>(
+    source: &impl Source,
+    backend: Arc<B>,
+    config: Config,
+    trained: bool,
+) -> Result<Model<B>> {
     let mut model = Model::zeros(backend.clone(), config, trained)?;
     let mut by_parameter: HashMap<String, Vec<Piece>> = HashMap::new();
     for piece in pieces(&model.config) {
@@ -33,9 +38,16 @@ pub(crate) fn load_from<B: Backend>(source: &impl Source, backend: Arc<B>, confi
         for piece in by_parameter.remove(&parameter.name).unwrap_or_default() {
             let name = || source.name(&piece).to_string();
             let path = || source.path().to_owned();
-            let (got, numbers) = source.read(&piece)?.ok_or_else(|| Error::MissingTensor { path: path(), name: name() })?;
+            let (got, numbers) = source
+                .read(&piece)?
+                .ok_or_else(|| Error::MissingTensor { path: path(), name: name() })?;
             if got != piece.shape {
-                return Err(Error::Shape { path: path(), name: name(), expected: piece.shape.clone(), got });
+                return Err(Error::Shape {
+                    path: path(),
+                    name: name(),
+                    expected: piece.shape.clone(),
+                    got,
+                });
             }
             backend.upload(&numbers, &mut parameter.value, piece.offset)?;
         }
@@ -43,9 +55,13 @@ pub(crate) fn load_from<B: Backend>(source: &impl Source, backend: Arc<B>, confi
     Ok(model)
 }
 
-/// Loads a Hugging Face folder with its tokenizer. `trained` makes the base trainable (full fine-tuning); pass false for
-/// scoring, sampling and LoRA.
-pub fn load<B: Backend>(folder: &Path, backend: Arc<B>, trained: bool) -> Result<(Model<B>, Tokenizer)> {
+/// Loads a Hugging Face folder with its tokenizer. `trained` makes the base trainable (full
+/// fine-tuning); pass false for scoring, sampling and LoRA.
+pub fn load<B: Backend>(
+    folder: &Path,
+    backend: Arc<B>,
+    trained: bool,
+) -> Result<(Model<B>, Tokenizer)> {
     let config = Config::read(&folder.join("config.json"))?;
     let tokenizer = Tokenizer::load(folder)?;
     tokenizer.check(config.vocab)?;
@@ -53,18 +69,23 @@ pub fn load<B: Backend>(folder: &Path, backend: Arc<B>, trained: bool) -> Result
     Ok((load_from(&source, backend, config, trained)?, tokenizer))
 }
 
-/// Saves the base as a Hugging Face folder, so that transformers can load it. Each file appears whole or not at all; the
-/// weights come last, so that a folder with weights is complete.
+/// Saves the base as a Hugging Face folder, so that transformers can load it. Each file appears
+/// whole or not at all; the weights come last, so that a folder with weights is complete.
 pub fn save<B: Backend>(model: &Model<B>, tokenizer: &Tokenizer, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
-    let config = serde_json::to_string_pretty(&model.config.to_json()).expect("JSON of plain values");
+    let config =
+        serde_json::to_string_pretty(&model.config.to_json()).expect("JSON of plain values");
     write_whole(&folder.join("config.json"), config.as_bytes())?;
     tokenizer.save(folder)?;
     let parameters: HashMap<&str, _> = model.base().map(|p| (p.name.as_str(), p)).collect();
     let mut tensors = BTreeMap::new();
     for piece in pieces(&model.config) {
         let mut numbers = vec![0.0; piece.shape.iter().product()];
-        model.backend.download(&parameters[piece.parameter.as_str()].value, piece.offset, &mut numbers)?;
+        model.backend.download(
+            &parameters[piece.parameter.as_str()].value,
+            piece.offset,
+            &mut numbers,
+        )?;
         tensors.insert(piece.hugging_face, Numbers::new(piece.shape, numbers));
     }
     write_safetensors(&folder.join("model.safetensors"), tensors)
@@ -93,7 +114,8 @@ pub(crate) fn write_safetensors(path: &Path, tensors: BTreeMap<String, Numbers>)
     // transformers refuses files without a format.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
     let write = || -> std::io::Result<()> {
-        safetensors::serialize_to_file(tensors, Some(metadata), &unfinished).map_err(std::io::Error::other)?;
+        safetensors::serialize_to_file(tensors, Some(metadata), &unfinished)
+            .map_err(std::io::Error::other)?;
         File::open(&unfinished)?.sync_all()?;
         std::fs::rename(&unfinished, path)
     };
@@ -138,13 +160,17 @@ pub(crate) struct SafetensorsSource {
 impl SafetensorsSource {
     /// Opens a folder's `model.safetensors`, or its shards by their index.
     pub fn open(folder: &Path) -> Result<Self> {
-        let (single, index) = (folder.join("model.safetensors"), folder.join("model.safetensors.index.json"));
+        let (single, index) =
+            (folder.join("model.safetensors"), folder.join("model.safetensors.index.json"));
         if single.exists() || !index.exists() {
             return Self::open_files(single.clone(), vec![single]);
         }
         let text = std::fs::read_to_string(&index).map_err(Error::file(&index))?;
-        let json: serde_json::Value = serde_json::from_str(&text).map_err(|e| Error::format(&index, e.to_string()))?;
-        let map = json["weight_map"].as_object().ok_or_else(|| Error::format(&index, "`weight_map` is missing"))?;
+        let json: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| Error::format(&index, e.to_string()))?;
+        let map = json["weight_map"]
+            .as_object()
+            .ok_or_else(|| Error::format(&index, "`weight_map` is missing"))?;
         let mut names: Vec<&str> = map.values().filter_map(|v| v.as_str()).collect();
         names.sort_unstable();
         names.dedup();
@@ -157,7 +183,8 @@ impl SafetensorsSource {
         let (mut files, mut index) = (Vec::new(), HashMap::new());
         for (i, path) in paths.into_iter().enumerate() {
             let file = File::open(&path).map_err(Error::file(&path))?;
-            // SAFETY: checkpoints are written under another name and moved into place, never changed in place.
+            // SAFETY: checkpoints are written under another name and moved into place, never
+            // changed in place.
             let map = unsafe { Mmap::map(&file) }.map_err(Error::file(&path))?;
             let tensors = open_tensors(&path, &map)?;
             index.extend(tensors.names().into_iter().map(|name| (name.to_string(), i)));
@@ -181,15 +208,24 @@ impl SafetensorsSource {
             Dtype::F32 => numbers(tensor.data(), f32::from_le_bytes),
             Dtype::F16 => numbers(tensor.data(), |b| half::f16::from_le_bytes(b).to_f32()),
             Dtype::BF16 => numbers(tensor.data(), |b| half::bf16::from_le_bytes(b).to_f32()),
-            other => return Err(Error::format(path, format!("tensor `{name}` is {other:?}; f32, f16 and bf16 are known"))),
+            other => {
+                return Err(Error::format(
+                    path,
+                    format!("tensor `{name}` is {other:?}; f32, f16 and bf16 are known"),
+                ));
+            }
         };
         Ok(Some((tensor.shape().to_vec(), numbers)))
     }
 }
 
 fn open_tensors<'a>(path: &Path, map: &'a Mmap) -> Result<SafeTensors<'a>> {
-    SafeTensors::deserialize(map)
-        .map_err(|e| Error::format(path, format!("not a whole safetensors file ({e}); was the download cut short?")))
+    SafeTensors::deserialize(map).map_err(|e| {
+        Error::format(
+            path,
+            format!("not a whole safetensors file ({e}); was the download cut short?"),
+        )
+    })
 }
 
 fn numbers<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f32) -> Vec<f32> {

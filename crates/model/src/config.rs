@@ -60,7 +60,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A small model to train from scratch: Llama's network, tied head, heads of 64 where the width allows.
+    /// A small model to train from scratch: Llama's network, tied head, heads of 64 where the width
+    /// allows.
     pub fn small(vocab: usize, hidden: usize, layers: usize, positions: usize) -> Self {
         let dim = if hidden.is_multiple_of(64) { 64 } else { hidden.min(32) };
         let heads = (hidden / dim).max(1);
@@ -85,14 +86,18 @@ impl Config {
     /// Reads `config.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-        let value: Value = serde_json::from_str(&text).map_err(|e| Error::format(path, e.to_string()))?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|e| Error::format(path, e.to_string()))?;
         Self::from_json(&value).map_err(|e| Error::format(path, e.to_string()))
     }
 
     /// Understands the content of a `config.json`.
     pub fn from_json(v: &Value) -> Result<Self> {
         let need = |key: &str| {
-            v[key].as_u64().map(|n| n as usize).ok_or_else(|| Error::Config(format!("`{key}` is missing or not a number")))
+            v[key]
+                .as_u64()
+                .map(|n| n as usize)
+                .ok_or_else(|| Error::Config(format!("`{key}` is missing or not a number")))
         };
         let family = match v["model_type"].as_str() {
             Some("llama") => Family::Llama,
@@ -100,23 +105,35 @@ impl Config {
             Some("mistral") if v["sliding_window"].is_null() => Family::Llama,
             other => {
                 let other = other.unwrap_or("missing");
-                return Err(Error::Config(format!("`model_type` is {other}; the families known here are llama and qwen2")));
+                return Err(Error::Config(format!(
+                    "`model_type` is {other}; the families known here are llama and qwen2"
+                )));
             }
         };
         if let Some(act) = v["hidden_act"].as_str().filter(|act| *act != "silu") {
             return Err(Error::Config(format!("`hidden_act` is {act}; only silu is known here")));
         }
-        if v["use_sliding_window"].as_bool() == Some(true) || v["mlp_bias"].as_bool() == Some(true) {
-            return Err(Error::Config("sliding windows and biases in the feed-forward part are not known here".into()));
+        if v["use_sliding_window"].as_bool() == Some(true) || v["mlp_bias"].as_bool() == Some(true)
+        {
+            return Err(Error::Config(
+                "sliding windows and biases in the feed-forward part are not known here".into(),
+            ));
         }
         let (hidden, heads) = (need("hidden_size")?, need("num_attention_heads")?);
-        // Newer files gather the rotary parameters under `rope_parameters`; older ones keep `rope_theta` and `rope_scaling`.
-        let rope = if v["rope_parameters"].is_object() { &v["rope_parameters"] } else { &v["rope_scaling"] };
+        // Newer files gather the rotary parameters under `rope_parameters`; older ones keep
+        // `rope_theta` and `rope_scaling`.
+        let rope = if v["rope_parameters"].is_object() {
+            &v["rope_parameters"]
+        } else {
+            &v["rope_scaling"]
+        };
         let rope_scaling = match rope["rope_type"].as_str().or(rope["type"].as_str()) {
             None | Some("default") => None,
             Some("llama3") => {
                 let field = |key: &str| {
-                    rope[key].as_f64().ok_or_else(|| Error::Config(format!("`rope_scaling.{key}` is missing or not a number")))
+                    rope[key].as_f64().ok_or_else(|| {
+                        Error::Config(format!("`rope_scaling.{key}` is missing or not a number"))
+                    })
                 };
                 Some(RopeScaling {
                     factor: field("factor")?,
@@ -125,7 +142,11 @@ impl Config {
                     original_positions: field("original_max_position_embeddings")?,
                 })
             }
-            Some(other) => return Err(Error::Config(format!("rope scaling `{other}` is not known here; llama3 is"))),
+            Some(other) => {
+                return Err(Error::Config(format!(
+                    "rope scaling `{other}` is not known here; llama3 is"
+                )));
+            }
         };
         let attention_bias = v["attention_bias"].as_bool().unwrap_or(false);
         let config = Config {
@@ -140,7 +161,10 @@ impl Config {
                 dim: v["head_dim"].as_u64().map_or(hidden / heads.max(1), |n| n as usize),
             },
             norm_eps: v["rms_norm_eps"].as_f64().unwrap_or(1e-6) as f32,
-            rope_theta: v["rope_theta"].as_f64().or(rope["rope_theta"].as_f64()).unwrap_or(10_000.0),
+            rope_theta: v["rope_theta"]
+                .as_f64()
+                .or(rope["rope_theta"].as_f64())
+                .unwrap_or(10_000.0),
             rope_scaling,
             positions: v["max_position_embeddings"].as_u64().unwrap_or(2048) as usize,
             tied: v["tie_word_embeddings"].as_bool().unwrap_or(false),
@@ -180,15 +204,28 @@ impl Config {
     /// Refuses shapes that no model can have.
     pub fn check(&self) -> Result<()> {
         let Heads { heads, kv_heads, dim } = self.heads;
-        let sizes = [self.vocab, self.hidden, self.intermediate, self.layers, heads, kv_heads, dim, self.positions];
+        let sizes = [
+            self.vocab,
+            self.hidden,
+            self.intermediate,
+            self.layers,
+            heads,
+            kv_heads,
+            dim,
+            self.positions,
+        ];
         if sizes.contains(&0) {
             return Err(Error::Config("a size is zero".into()));
         }
         if !heads.is_multiple_of(kv_heads) {
-            return Err(Error::Config(format!("{kv_heads} key/value heads do not divide {heads} attention heads")));
+            return Err(Error::Config(format!(
+                "{kv_heads} key/value heads do not divide {heads} attention heads"
+            )));
         }
         if !dim.is_multiple_of(2) {
-            return Err(Error::Config(format!("heads of {dim} cannot be rotated: the width must be even")));
+            return Err(Error::Config(format!(
+                "heads of {dim} cannot be rotated: the width must be even"
+            )));
         }
         if sizes.iter().any(|&n| n > 1 << 31) {
             return Err(Error::Config("a size is above 2^31".into()));
@@ -211,7 +248,8 @@ impl Config {
         let frequencies: Vec<f64> = (0..half).map(|j| self.rope_frequency(j)).collect();
         let mut table = Vec::with_capacity(positions * 2 * half);
         for p in 0..positions {
-            // Frequencies are rounded to f32 first, as every implementation these weights were trained with does.
+            // Frequencies are rounded to f32 first, as every implementation these weights were
+            // trained with does.
             let angle = |f: &f64| (p as f32 * *f as f32) as f64;
             table.extend(frequencies.iter().map(|f| angle(f).cos() as f32));
             table.extend(frequencies.iter().map(|f| angle(f).sin() as f32));
@@ -228,7 +266,8 @@ impl Config {
         } else if wavelength < s.original_positions / s.high_freq_factor {
             frequency
         } else {
-            let smooth = (s.original_positions / wavelength - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
+            let smooth = (s.original_positions / wavelength - s.low_freq_factor)
+                / (s.high_freq_factor - s.low_freq_factor);
             (1.0 - smooth) * frequency / s.factor + smooth * frequency
         }
     }

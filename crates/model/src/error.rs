@@ -22,7 +22,8 @@ pub enum Error {
         reason: String,
     },
     /// A checkpoint lacks a tensor.
-    #[error("{}: tensor `{name}` is missing; does config.json belong to these weights?", path.display())]
+    #[error("{}: tensor `{name}` is missing; does config.json belong to these \
+     weights?", path.display())]
     MissingTensor {
         /// The checkpoint.
         path: PathBuf,
@@ -30,7 +31,8 @@ pub enum Error {
         name: String,
     },
     /// A tensor's shape is not the one the configuration asks for.
-    #[error("{}: tensor `{name}` has shape {got:?} where the configuration asks for {expected:?}", path.display())]
+    #[error("{}: tensor `{name}` has shape {got:?} where the configuration asks for \
+     {expected:?}", path.display())]
     Shape {
         /// The checkpoint.
         path: PathBuf,
@@ -42,7 +44,10 @@ pub enum Error {
         got: Vec<usize>,
     },
     /// The tokenizer can produce tokens the model has no embedding for.
-    #[error("the tokenizer has {tokenizer} tokens but the model only {model}: they do not belong together")]
+    #[error(
+        "the tokenizer has {tokenizer} tokens but the model only {model}: they do not belong \
+         together"
+    )]
     Vocabulary {
         /// Tokens of the tokenizer.
         tokenizer: usize,

@@ -16,7 +16,12 @@ pub(crate) enum Attend<'a, B: Backend> {
 
 impl<B: Backend> Model<B> {
     /// Runs a packed batch. `dropout` is the key of this step's LoRA dropout; none switches it off.
-    pub fn forward(&self, batch: &Batch, acts: &mut Activations<B>, dropout: Option<u64>) -> Result<()> {
+    pub fn forward(
+        &self,
+        batch: &Batch,
+        acts: &mut Activations<B>,
+        dropout: Option<u64>,
+    ) -> Result<()> {
         acts.set_batch(self, batch)?;
         acts.dropout = dropout;
         self.run(acts, &mut Attend::Packed)
@@ -35,7 +40,8 @@ impl<B: Backend> Model<B> {
         Ok(log_p)
     }
 
-    /// The logits of the batch's scored rows, `[rows, vocab]`: for comparison with other implementations.
+    /// The logits of the batch's scored rows, `[rows, vocab]`: for comparison with other
+    /// implementations.
     pub fn logits(&self, acts: &Activations<B>) -> Result<Vec<f32>> {
         let (m, v, d, b) = (acts.scored, self.config.vocab, self.config.hidden, &*self.backend);
         let mut gathered = b.zeros(m * d, crate::Kind::Activation)?;
@@ -56,7 +62,9 @@ impl<B: Backend> Model<B> {
         let (b, c) = (&*self.backend, &self.config);
         let (n, d, eps) = (acts.packed.n, c.hidden, c.norm_eps);
         if acts.blocks.iter().any(|block| !self.fits(block)) {
-            return Err(Error::Input("the adapter changed since these activations were planned; plan them again".into()));
+            return Err(Error::Input(
+                "the adapter changed since these activations were planned; plan them again".into(),
+            ));
         }
         b.embed(n, d, &self.embedding.value, &acts.packed.tokens, &mut acts.x[0])?;
         for l in 0..c.layers {
@@ -71,10 +79,31 @@ impl<B: Backend> Model<B> {
                 let Activations { blocks, x: xs, delta, .. } = &mut *acts;
                 if before == slot {
                     let block = &mut blocks[slot];
-                    b.add_rms_norm(n, d, eps, &block.mid, delta, norm, &mut xs[x], &mut block.rstd1, &mut block.h1)?;
+                    b.add_rms_norm(
+                        n,
+                        d,
+                        eps,
+                        &block.mid,
+                        delta,
+                        norm,
+                        &mut xs[x],
+                        &mut block.rstd1,
+                        &mut block.h1,
+                    )?;
                 } else {
-                    let [before, block] = blocks.get_disjoint_mut([before, slot]).expect("two blocks");
-                    b.add_rms_norm(n, d, eps, &before.mid, delta, norm, &mut xs[x], &mut block.rstd1, &mut block.h1)?;
+                    let [before, block] =
+                        blocks.get_disjoint_mut([before, slot]).expect("two blocks");
+                    b.add_rms_norm(
+                        n,
+                        d,
+                        eps,
+                        &before.mid,
+                        delta,
+                        norm,
+                        &mut xs[x],
+                        &mut block.rstd1,
+                        &mut block.h1,
+                    )?;
                 }
             }
             let Activations { blocks, x: xs, delta, packed, dropout, .. } = &mut *acts;
@@ -88,7 +117,8 @@ impl<B: Backend> Model<B> {
         b.add_rms_norm(n, d, eps, &blocks[slot].mid, delta, &self.norm.value, &mut x[last], rstd, h)
     }
 
-    /// One block from its normalised input `h1` to the feed-forward activation `act`; the stream after attention is left in `mid`.
+    /// One block from its normalised input `h1` to the feed-forward activation `act`; the stream
+    /// after attention is left in `mid`.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn block(
         &self,

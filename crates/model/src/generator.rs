@@ -1,12 +1,14 @@
-//! Sampling tactics: many questions in flight share every decoding step, and leave it as they finish.
+//! Sampling tactics: many questions in flight share every decoding step, and leave it as they
+//! finish.
 //!
-//! A question's state is computed once for its samples. Sample `i` draws its `t`-th token with the `t`-th number of its own
-//! stream, and a row's logits do not depend on the other rows, so the answer is a function of the question alone. Where a backend
-//! promises that for one batch shape only, every step has the same shape.
+//! A question's state is computed once for its samples. Sample `i` draws its `t`-th token with the
+//! `t`-th number of its own stream, and a row's logits do not depend on the other rows, so the
+//! answer is a function of the question alone. Where a backend promises that for one batch shape
+//! only, every step has the same shape.
 //!
-//! The device is kept busy: while it computes a step, answers that the step before finished are handed out, new questions are taken in
-//! and their prompts queued behind the step; texts are read and written on other threads. A step is under way even between two
-//! polls.
+//! The device is kept busy: while it computes a step, answers that the step before finished are
+//! handed out, new questions are taken in and their prompts queued behind the step; texts are read
+//! and written on other threads. A step is under way even between two polls.
 
 mod decoding;
 mod prompts;
@@ -63,14 +65,16 @@ struct Job {
     open: usize,
 }
 
-/// Times that answers are handed out while the device computes one step: those that were remembered as texts, and those that were not. More
-/// often, and whoever takes them one by one would keep the device waiting.
+/// Times that answers are handed out while the device computes one step: those that were remembered
+/// as texts, and those that were not. More often, and whoever takes them one by one would keep the
+/// device waiting.
 const HAND_OUTS: u32 = 2;
 
 /// Generators made so far in this process.
 static GENERATORS: AtomicU64 = AtomicU64::new(1);
 
-/// The cache's rows: as many samples as are decoded together, if the longest prompt still fits beside them.
+/// The cache's rows: as many samples as are decoded together, if the longest prompt still fits
+/// beside them.
 fn prefixes(config: &GeneratorConfig) -> Prefixes {
     let GeneratorConfig { max_tokens, max_prompt, batch, cache, .. } = *config;
     let samples = batch.min((cache - max_prompt - 2 * max_tokens) / max_tokens);
@@ -106,14 +110,26 @@ pub struct Generator<B: Backend> {
 
 impl<B: Backend> Generator<B> {
     /// Plans the buffers for sampling from `model`; `name` goes into manifests.
-    pub fn new(model: Model<B>, tokenizer: Tokenizer, config: GeneratorConfig, name: &str) -> Result<Self> {
-        // A backend that pads computes another number of rows by another algorithm, with other rounding.
+    pub fn new(
+        model: Model<B>,
+        tokenizer: Tokenizer,
+        config: GeneratorConfig,
+        name: &str,
+    ) -> Result<Self> {
+        // A backend that pads computes another number of rows by another algorithm, with other
+        // rounding.
         let fixed = model.backend.decode_rows(1) > 1;
         Self::with_shapes(model, tokenizer, config, name, fixed)
     }
 
     /// The same; `fixed` gives every batch the same shape.
-    fn with_shapes(model: Model<B>, tokenizer: Tokenizer, config: GeneratorConfig, name: &str, fixed: bool) -> Result<Self> {
+    fn with_shapes(
+        model: Model<B>,
+        tokenizer: Tokenizer,
+        config: GeneratorConfig,
+        name: &str,
+        fixed: bool,
+    ) -> Result<Self> {
         let positions = model.config.positions;
         let mut config = config;
         config.max_prompt = config.max_prompt.min(positions.saturating_sub(config.max_tokens));
@@ -123,13 +139,17 @@ impl<B: Backend> Generator<B> {
             return Err(Error::Input(reason));
         }
         if !(temperature >= 0.0 && temperature.is_finite() && top_p > 0.0 && top_p <= 1.0) {
-            return Err(Error::Input(format!("temperature {temperature} or top-p {top_p} is out of range")));
+            return Err(Error::Input(format!(
+                "temperature {temperature} or top-p {top_p} is out of range"
+            )));
         }
         // With one prompt in the middle of the pool, the larger side must still hold a sample.
         let least = config.max_prompt + 2 * config.max_tokens;
         if config.cache < least {
             let cache = config.cache;
-            return Err(Error::Input(format!("a cache of {cache} rows; these prompts and tactics need at least {least}")));
+            return Err(Error::Input(format!(
+                "a cache of {cache} rows; these prompts and tactics need at least {least}"
+            )));
         }
         tokenizer.check(model.config.vocab)?;
         let recording = GENERATORS.fetch_add(1, Ordering::Relaxed) << 32;
@@ -176,11 +196,17 @@ impl<B: Backend> Generator<B> {
         (self.model, self.texts.into_tokenizer())
     }
 
-    /// Switches the adapter without touching the base, and returns the old one. Refused while questions are being answered: their
-    /// samples would be drawn from two models.
-    pub fn swap_adapter(&mut self, adapter: Option<Adapter<B>>, name: &str) -> Result<Option<Adapter<B>>> {
+    /// Switches the adapter without touching the base, and returns the old one. Refused while
+    /// questions are being answered: their samples would be drawn from two models.
+    pub fn swap_adapter(
+        &mut self,
+        adapter: Option<Adapter<B>>,
+        name: &str,
+    ) -> Result<Option<Adapter<B>>> {
         if !self.is_idle() {
-            return Err(Error::Input("questions are still being answered; poll until none is waiting".into()));
+            return Err(Error::Input(
+                "questions are still being answered; poll until none is waiting".into(),
+            ));
         }
         let old = self.model.swap_adapter(adapter);
         self.name = name.to_string();
@@ -199,8 +225,15 @@ impl<B: Backend> Generator<B> {
     /// Takes in a question whose tokens are ready.
     fn enqueue(&mut self, prompt: Prompt) {
         let Prompt { id, stream, samples, tokens: prompt } = prompt;
-        let job =
-            Job { id, stream, prompt, place: None, started: 0, samples: (0..samples).map(|_| None).collect(), open: samples };
+        let job = Job {
+            id,
+            stream,
+            prompt,
+            place: None,
+            started: 0,
+            samples: (0..samples).map(|_| None).collect(),
+            open: samples,
+        };
         let slot = self.vacant.pop().unwrap_or(self.jobs.len());
         if slot == self.jobs.len() {
             self.jobs.push(None);
@@ -216,7 +249,8 @@ impl<B: Backend> Generator<B> {
         }
     }
 
-    /// Starts samples while there is room, in the order the questions came, and queues new prompts. They join the next step.
+    /// Starts samples while there is room, in the order the questions came, and queues new prompts.
+    /// They join the next step.
     fn admit(&mut self) -> Result<()> {
         self.rows.retain(|row| !row.done);
         while self.rows.len() < self.config.batch
@@ -230,7 +264,9 @@ impl<B: Backend> Generator<B> {
                 Some(place) => place,
                 None => {
                     let prefix = &job.prompt[..job.prompt.len() - 1];
-                    let Some(place) = self.prefixes.insert(&job.prompt, prefix.len()) else { break };
+                    let Some(place) = self.prefixes.insert(&job.prompt, prefix.len()) else {
+                        break;
+                    };
                     job.place = Some(place);
                     self.prompts.push(&self.model, &mut self.cache, prefix, place)?;
                     self.work.prompts += 1;
@@ -241,7 +277,8 @@ impl<B: Backend> Generator<B> {
             let Some(own) = self.prefixes.take_own() else { break };
             let sample = job.started;
             job.started += 1;
-            let (stream, token) = (job.stream.child(sample as u64), job.prompt[job.prompt.len() - 1]);
+            let (stream, token) =
+                (job.stream.child(sample as u64), job.prompt[job.prompt.len() - 1]);
             if job.started == job.samples.len() {
                 self.waiting.pop_front();
             }
@@ -270,10 +307,18 @@ impl<B: Backend> Generator<B> {
 
     fn draw(&mut self) -> Result<()> {
         let last = Last { token: self.texts.tokenizer().end(), length: self.config.max_tokens };
-        self.decoding.draw(&self.model, self.config.sampling, last, &mut self.rows, &mut self.finished, &mut self.work)
+        self.decoding.draw(
+            &self.model,
+            self.config.sampling,
+            last,
+            &mut self.rows,
+            &mut self.finished,
+            &mut self.work,
+        )
     }
 
-    /// Files the samples that the last step finished, and answers the questions whose last they were.
+    /// Files the samples that the last step finished, and answers the questions whose last they
+    /// were.
     fn file(&mut self) {
         for Finished { job: slot, sample, own, drawn } in self.finished.drain(..) {
             self.prefixes.give_own(own);
@@ -291,10 +336,12 @@ impl<B: Backend> Generator<B> {
         self.texts.start();
     }
 
-    /// Finishes the step on the device and queues the next, which the samples admitted meanwhile join.
+    /// Finishes the step on the device and queues the next, which the samples admitted meanwhile
+    /// join.
     fn step(&mut self) -> Result<()> {
-        // Where rows are padded anyway, the next step is laid out before it is known which samples this one finishes: the device then
-        // waits only for the tokens, and a finished sample is padding for one step.
+        // Where rows are padded anyway, the next step is laid out before it is known which samples
+        // this one finishes: the device then waits only for the tokens, and a finished sample is
+        // padding for one step.
         if self.decoding.is_fixed() {
             self.prepare()?;
             self.draw()?;
@@ -346,7 +393,8 @@ impl<B: Backend> Policy for Generator<B> {
         self.texts.start();
         loop {
             self.receive();
-            let idle = !self.decoding.is_queued() && self.rows.is_empty() && self.waiting.is_empty();
+            let idle =
+                !self.decoding.is_queued() && self.rows.is_empty() && self.waiting.is_empty();
             if !self.answers.is_empty() && (idle || self.handed_out < HAND_OUTS) {
                 self.handed_out += 1;
                 break;
@@ -372,7 +420,10 @@ impl<B: Backend> Policy for Generator<B> {
     fn describe(&self) -> String {
         let Sampling { temperature, top_p } = self.config.sampling;
         let (parameters, device) = (self.model.config.parameters(), self.model.backend.describe());
-        format!("{} ({parameters} parameters, temperature {temperature}, top-p {top_p}) on {device}", self.name)
+        format!(
+            "{} ({parameters} parameters, temperature {temperature}, top-p {top_p}) on {device}",
+            self.name
+        )
     }
 }
 

@@ -46,8 +46,8 @@ pub struct Model<B: Backend> {
 }
 
 impl<B: Backend> Model<B> {
-    /// A model with all parameters zero, to be filled by a loader. `trained` gives the base gradients (full fine-tuning);
-    /// without, only an adapter can be trained.
+    /// A model with all parameters zero, to be filled by a loader. `trained` gives the base
+    /// gradients (full fine-tuning); without, only an adapter can be trained.
     pub fn zeros(backend: Arc<B>, config: Config, trained: bool) -> Result<Self> {
         config.check()?;
         let b = &*backend;
@@ -84,13 +84,17 @@ impl<B: Backend> Model<B> {
         })
     }
 
-    /// A model from scratch: normal weights of standard deviation 0.02, the two projections that write to the residual stream
-    /// scaled down by sqrt(2 * layers), norms one, biases zero.
+    /// A model from scratch: normal weights of standard deviation 0.02, the two projections that
+    /// write to the residual stream scaled down by sqrt(2 * layers), norms one, biases zero.
     pub fn init(backend: Arc<B>, config: Config, seed: Stream) -> Result<Self> {
         let mut model = Self::zeros(backend.clone(), config, true)?;
         let residual = 0.02 / (2.0 * model.config.layers as f64).sqrt();
         for p in model.base_mut() {
-            let std = if p.name.ends_with("o.weight") || p.name.ends_with("down.weight") { residual } else { 0.02 };
+            let std = if p.name.ends_with("o.weight") || p.name.ends_with("down.weight") {
+                residual
+            } else {
+                0.02
+            };
             let values: Vec<f32> = if p.shape[0] > 1 {
                 let stream = seed.named(&p.name);
                 (0..p.len() as u64).map(|i| (std * normal(stream, i)) as f32).collect()
@@ -124,22 +128,33 @@ impl<B: Backend> Model<B> {
     /// The base's parameters, in the same order, to be changed.
     pub fn base_mut(&mut self) -> impl Iterator<Item = &mut Parameter<B>> {
         let blocks = self.blocks.iter_mut().flat_map(|b| {
-            let linears = b.linears.iter_mut().flat_map(|l| std::iter::once(&mut l.weight).chain(&mut l.bias));
+            let linears = b
+                .linears
+                .iter_mut()
+                .flat_map(|l| std::iter::once(&mut l.weight).chain(&mut l.bias));
             [&mut b.norm1, &mut b.norm2].into_iter().chain(linears)
         });
-        std::iter::once(&mut self.embedding).chain(blocks).chain([&mut self.norm]).chain(&mut self.head)
+        std::iter::once(&mut self.embedding)
+            .chain(blocks)
+            .chain([&mut self.norm])
+            .chain(&mut self.head)
     }
 
     /// The parameters being trained, in a fixed order: what an optimizer walks.
     pub fn trained(&self) -> impl Iterator<Item = &Parameter<B>> {
-        self.base().chain(self.adapter.iter().flat_map(|a| a.parameters())).filter(|p| p.grad.is_some())
+        self.base()
+            .chain(self.adapter.iter().flat_map(|a| a.parameters()))
+            .filter(|p| p.grad.is_some())
     }
 
     /// The parameters being trained, in the same order, to be updated.
     pub fn trained_mut(&mut self) -> impl Iterator<Item = &mut Parameter<B>> {
         let Model { embedding, blocks, norm, head, adapter, .. } = self;
         let blocks = blocks.iter_mut().flat_map(|b| {
-            let linears = b.linears.iter_mut().flat_map(|l| std::iter::once(&mut l.weight).chain(&mut l.bias));
+            let linears = b
+                .linears
+                .iter_mut()
+                .flat_map(|l| std::iter::once(&mut l.weight).chain(&mut l.bias));
             [&mut b.norm1, &mut b.norm2].into_iter().chain(linears)
         });
         let base = std::iter::once(embedding).chain(blocks).chain([norm]).chain(head);

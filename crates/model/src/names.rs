@@ -1,8 +1,10 @@
-//! What the parameters are called outside: Hugging Face's names and GGUF's, as pieces of the fused matrices here.
+//! What the parameters are called outside: Hugging Face's names and GGUF's, as pieces of the fused
+//! matrices here.
 
 use crate::{Config, TARGETS, fused_shape, target_rows};
 
-/// A named tensor of a checkpoint: `shape` numbers of parameter `parameter`, from element `offset` on.
+/// A named tensor of a checkpoint: `shape` numbers of parameter `parameter`, from element `offset`
+/// on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The name in safetensors files.
@@ -22,7 +24,11 @@ pub struct Piece {
 /// Every tensor of a model's checkpoint.
 pub fn pieces(config: &Config) -> Vec<Piece> {
     let (d, v) = (config.hidden, config.vocab);
-    let piece = |hugging_face: String, gguf: String, parameter: String, offset: usize, shape: Vec<usize>| Piece {
+    let piece = |hugging_face: String,
+                 gguf: String,
+                 parameter: String,
+                 offset: usize,
+                 shape: Vec<usize>| Piece {
         hugging_face,
         gguf,
         parameter,
@@ -30,9 +36,15 @@ pub fn pieces(config: &Config) -> Vec<Piece> {
         shape,
         interleaved_heads: 0,
     };
-    let plain =
-        |hf: &str, gguf: &str, parameter: &str, shape: Vec<usize>| piece(hf.into(), gguf.into(), parameter.into(), 0, shape);
-    let mut all = vec![plain("model.embed_tokens.weight", "token_embd.weight", "embedding.weight", vec![v, d])];
+    let plain = |hf: &str, gguf: &str, parameter: &str, shape: Vec<usize>| {
+        piece(hf.into(), gguf.into(), parameter.into(), 0, shape)
+    };
+    let mut all = vec![plain(
+        "model.embed_tokens.weight",
+        "token_embd.weight",
+        "embedding.weight",
+        vec![v, d],
+    )];
     let rows = target_rows(config);
     for l in 0..config.layers {
         let norm = |hf: &str, gguf: &str, name: &str| {
@@ -47,7 +59,8 @@ pub fn pieces(config: &Config) -> Vec<Piece> {
         all.push(norm("post_attention_layernorm", "ffn_norm", "norm2"));
         for (i, (target, fused)) in TARGETS.into_iter().enumerate() {
             let module = if fused < 2 { "self_attn" } else { "mlp" };
-            let gguf = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"][i];
+            let gguf =
+                ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"][i];
             let name = ["qkv", "o", "gate_up", "down"][fused];
             let inputs = fused_shape(config, fused)[1];
             let mut both = vec![("weight", rows[i].start * inputs, vec![rows[i].len(), inputs])];

@@ -2,8 +2,8 @@
 
 use crate::{Backend, Kind, Result};
 
-/// A parameter. Linear maps that share an input are stored as one matrix (q, k, v; gate, up): elementwise updates do not care,
-/// and checkpoints name the row ranges as Hugging Face does.
+/// A parameter. Linear maps that share an input are stored as one matrix (q, k, v; gate, up):
+/// elementwise updates do not care, and checkpoints name the row ranges as Hugging Face does.
 pub struct Parameter<B: Backend> {
     /// A stable name, such as `layers.3.gate_up.weight`.
     pub name: String,
@@ -13,13 +13,20 @@ pub struct Parameter<B: Backend> {
     pub decay: bool,
     /// The numbers.
     pub value: B::Tensor,
-    /// d loss / d value, added to by every backward pass; present exactly when the parameter is trained.
+    /// d loss / d value, added to by every backward pass; present exactly when the parameter is
+    /// trained.
     pub grad: Option<B::Tensor>,
 }
 
 impl<B: Backend> Parameter<B> {
     /// A parameter of zeros.
-    pub fn zeros(backend: &B, name: String, shape: [usize; 2], decay: bool, trained: bool) -> Result<Self> {
+    pub fn zeros(
+        backend: &B,
+        name: String,
+        shape: [usize; 2],
+        decay: bool,
+        trained: bool,
+    ) -> Result<Self> {
         let len = shape[0] * shape[1];
         let kind = if trained { Kind::Trained } else { Kind::Frozen };
         let grad = trained.then(|| backend.zeros(len, Kind::Exact)).transpose()?;

@@ -10,8 +10,14 @@ use crate::checkpoint::{Numbers, SafetensorsSource, write_safetensors, write_who
 use crate::names::peft_name;
 use crate::{Adapter, Backend, Config, Error, LoraConfig, Result, TARGETS};
 
-/// Saves an adapter so that PEFT can load it; `base` names the base model in its configuration. The weights come last.
-pub fn save_adapter<B: Backend>(backend: &B, adapter: &Adapter<B>, base: &str, folder: &Path) -> Result<()> {
+/// Saves an adapter so that PEFT can load it; `base` names the base model in its configuration. The
+/// weights come last.
+pub fn save_adapter<B: Backend>(
+    backend: &B,
+    adapter: &Adapter<B>,
+    base: &str,
+    folder: &Path,
+) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
     let c = &adapter.config;
     let config = json!({
@@ -40,8 +46,14 @@ pub fn save_adapter<B: Backend>(backend: &B, adapter: &Adapter<B>, base: &str, f
     write_safetensors(&folder.join("adapter_model.safetensors"), tensors)
 }
 
-/// Loads an adapter that PEFT or [`save_adapter`] wrote, for a base of this shape; `trained` makes it trainable.
-pub fn load_adapter<B: Backend>(backend: &B, model: &Config, folder: &Path, trained: bool) -> Result<Adapter<B>> {
+/// Loads an adapter that PEFT or [`save_adapter`] wrote, for a base of this shape; `trained` makes
+/// it trainable.
+pub fn load_adapter<B: Backend>(
+    backend: &B,
+    model: &Config,
+    folder: &Path,
+    trained: bool,
+) -> Result<Adapter<B>> {
     let config = read_config(&folder.join("adapter_config.json"))?;
     let path = folder.join("adapter_model.safetensors");
     let source = SafetensorsSource::open_files(path.clone(), vec![path.clone()])?;
@@ -72,7 +84,10 @@ pub fn load_adapter<B: Backend>(backend: &B, model: &Config, folder: &Path, trai
     }
     if read < source.names().count() {
         let most = model.layers;
-        let reason = format!("it holds more than the LoRA matrices of a model of {most} layers; it belongs to another base");
+        let reason = format!(
+            "it holds more than the LoRA matrices of a model of {most} layers; it belongs to \
+             another base"
+        );
         return Err(Error::format(&path, reason));
     }
     Ok(adapter)
@@ -100,7 +115,9 @@ fn read_config(path: &Path) -> Result<LoraConfig> {
         return refuse(format!("`bias` is {}; only none is known here", v["bias"]));
     }
     let targets: Vec<String> = match &v["target_modules"] {
-        Value::String(s) if s == "all-linear" => TARGETS.iter().map(|(name, _)| name.to_string()).collect(),
+        Value::String(s) if s == "all-linear" => {
+            TARGETS.iter().map(|(name, _)| name.to_string()).collect()
+        }
         Value::Array(list) => {
             let last = |s: &str| s.rsplit('.').next().unwrap_or(s).to_string();
             let mut given: Vec<String> = list.iter().filter_map(|t| t.as_str()).map(last).collect();
@@ -110,7 +127,9 @@ fn read_config(path: &Path) -> Result<LoraConfig> {
         }
         other => return refuse(format!("`target_modules` is {other}; a list of names is needed")),
     };
-    let Some(rank) = v["r"].as_u64().filter(|r| *r > 0) else { return refuse("`r` is missing or not a number".into()) };
+    let Some(rank) = v["r"].as_u64().filter(|r| *r > 0) else {
+        return refuse("`r` is missing or not a number".into());
+    };
     Ok(LoraConfig {
         rank: rank as usize,
         alpha: v["lora_alpha"].as_f64().unwrap_or(8.0) as f32,

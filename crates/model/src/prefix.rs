@@ -1,4 +1,5 @@
-//! Prompts whose keys and values are in the cache, kept for when the same state is asked about again.
+//! Prompts whose keys and values are in the cache, kept for when the same state is asked about
+//! again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +24,9 @@ struct Kept {
     used: u64,
 }
 
-/// The cache's rows: prompts that stay as long as there is room, and the rows of samples in flight. These have places of their own,
-/// so that samples, which come and go, do not cut the room for prompts into pieces; where there are too few, any room will do.
+/// The cache's rows: prompts that stay as long as there is room, and the rows of samples in flight.
+/// These have places of their own, so that samples, which come and go, do not cut the room for
+/// prompts into pieces; where there are too few, any room will do.
 pub(crate) struct Prefixes {
     runs: Runs,
     /// First rows of the samples' own places that are free.
@@ -48,7 +50,15 @@ impl Prefixes {
             runs.take(reserved as usize);
         }
         let places = (0..samples).rev().map(|i| (i * sample) as u32).collect();
-        Prefixes { runs, places, reserved, sample, kept: FxHashMap::default(), idle: BTreeMap::new(), clock: 0 }
+        Prefixes {
+            runs,
+            places,
+            reserved,
+            sample,
+            kept: FxHashMap::default(),
+            idle: BTreeMap::new(),
+            clock: 0,
+        }
     }
 
     /// A prompt that is in the cache; it stays until [`Prefixes::release`].
@@ -63,7 +73,8 @@ impl Prefixes {
         Some(kept.prefix)
     }
 
-    /// Room for so many rows of a prompt that is not in the cache; it stays until [`Prefixes::release`].
+    /// Room for so many rows of a prompt that is not in the cache; it stays until
+    /// [`Prefixes::release`].
     pub fn insert(&mut self, prompt: &Arc<[u32]>, rows: usize) -> Option<Prefix> {
         let first = if rows == 0 { 0 } else { self.take(rows)? };
         let prefix = Prefix { first, len: rows as u32 };

@@ -1,7 +1,9 @@
-//! Text to tokens and back: a thin layer over `tokenizers`, with the layout of a question and its answer.
+//! Text to tokens and back: a thin layer over `tokenizers`, with the layout of a question and its
+//! answer.
 //!
-//! A training sequence is `state, separator, tactic, end`. Tokenizers trained here have their own special tokens for the last
-//! two; pretrained ones use the text `:::` and the model's own end-of-text token.
+//! A training sequence is `state, separator, tactic, end`. Tokenizers trained here have their own
+//! special tokens for the last two; pretrained ones use the text `:::` and the model's own
+//! end-of-text token.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +21,8 @@ const END: &str = "<|end|>";
 /// Between state and tactic where the vocabulary has no token for it.
 const SEPARATOR_TEXT: &str = ":::";
 /// End-of-text tokens of the known families, the first that exists is meant.
-const KNOWN_ENDS: [&str; 6] = ["<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "</s>", "<eos>"];
+const KNOWN_ENDS: [&str; 6] =
+    ["<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "</s>", "<eos>"];
 
 /// A tokenizer with the layout of questions and answers.
 #[derive(Clone)]
@@ -30,8 +33,12 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Trains a byte-level BPE on texts: any text can be encoded, and decoding gives it back exactly.
-    pub fn train_bpe<S: AsRef<str> + Send>(texts: impl Iterator<Item = S> + Send, vocab: usize) -> Result<Self> {
+    /// Trains a byte-level BPE on texts: any text can be encoded, and decoding gives it back
+    /// exactly.
+    pub fn train_bpe<S: AsRef<str> + Send>(
+        texts: impl Iterator<Item = S> + Send,
+        vocab: usize,
+    ) -> Result<Self> {
         let mut trainer = BpeTrainerBuilder::new()
             .vocab_size(vocab)
             .min_frequency(2)
@@ -42,7 +49,9 @@ impl Tokenizer {
         let mut model = BPE::default();
         let pretokenizer = ByteLevel::new(false, true, true);
         let words = {
-            use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Trainer};
+            use tokenizers::{
+                OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Trainer,
+            };
             trainer
                 .feed(texts, |text| {
                     let mut pieces = PreTokenizedString::from(text);
@@ -54,26 +63,38 @@ impl Tokenizer {
         };
         words.map_err(error)?;
         let model = serde_json::to_value(&model).map_err(|e| Error::Tokenizer(e.to_string()))?;
-        Self::assemble(model, json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}))
+        Self::assemble(
+            model,
+            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
+        )
     }
 
-    /// Makes every whitespace-separated symbol a token of its own, the most frequent first, up to `vocab` tokens in all; what is
-    /// not among them is spelled in bytes. A symbol keeps the blank before it, so decoding gives the text back exactly.
-    pub fn train_symbols<S: AsRef<str>>(texts: impl Iterator<Item = S>, vocab: usize) -> Result<Self> {
+    /// Makes every whitespace-separated symbol a token of its own, the most frequent first, up to
+    /// `vocab` tokens in all; what is not among them is spelled in bytes. A symbol keeps the blank
+    /// before it, so decoding gives the text back exactly.
+    pub fn train_symbols<S: AsRef<str>>(
+        texts: impl Iterator<Item = S>,
+        vocab: usize,
+    ) -> Result<Self> {
         let bytes = byte_names();
         let mut counts: HashMap<String, u64> = HashMap::new();
         for text in texts {
             for symbol in symbols(text.as_ref()) {
-                *counts.entry(symbol.bytes().map(|b| bytes[b as usize]).collect()).or_default() += 1;
+                *counts.entry(symbol.bytes().map(|b| bytes[b as usize]).collect()).or_default() +=
+                    1;
             }
         }
-        let mut tokens: Vec<(String, u64)> = counts.into_iter().filter(|(s, _)| s.chars().nth(1).is_some()).collect();
+        let mut tokens: Vec<(String, u64)> =
+            counts.into_iter().filter(|(s, _)| s.chars().nth(1).is_some()).collect();
         tokens.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let names = [SEPARATOR.to_string(), END.to_string()].into_iter();
-        let names = names.chain(bytes.iter().map(|c| c.to_string())).chain(tokens.into_iter().map(|(s, _)| s));
+        let names = names
+            .chain(bytes.iter().map(|c| c.to_string()))
+            .chain(tokens.into_iter().map(|(s, _)| s));
         let vocabulary: serde_json::Map<String, Value> =
             names.take(vocab.max(258)).enumerate().map(|(i, name)| (name, json!(i))).collect();
-        let model = json!({"type": "BPE", "vocab": vocabulary, "merges": [], "ignore_merges": true});
+        let model =
+            json!({"type": "BPE", "vocab": vocabulary, "merges": [], "ignore_merges": true});
         let split = json!({"type": "Split", "pattern": {"Regex": " ?[^\\s]+|\\s"}, "behavior": "Isolated", "invert": false});
         let level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
         Self::assemble(model, json!({"type": "Sequence", "pretokenizers": [split, level]}))
@@ -97,33 +118,40 @@ impl Tokenizer {
         Self::with_layout(Inner::from_bytes(json.to_string()).map_err(error)?, end)
     }
 
-    /// Reads `tokenizer.json` from a folder, and its end-of-text token from `tokenizer_config.json` where there is one.
+    /// Reads `tokenizer.json` from a folder, and its end-of-text token from `tokenizer_config.json`
+    /// where there is one.
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         let bytes = std::fs::read(&path).map_err(Error::file(&path))?;
         let inner = Inner::from_bytes(bytes).map_err(|e| Error::format(&path, e.to_string()))?;
-        let config = std::fs::read_to_string(folder.join("tokenizer_config.json")).unwrap_or_default();
+        let config =
+            std::fs::read_to_string(folder.join("tokenizer_config.json")).unwrap_or_default();
         let config: Value = serde_json::from_str(&config).unwrap_or_default();
         let end = config["eos_token"].as_str().or(config["eos_token"]["content"].as_str());
         Self::with_layout(inner, end).map_err(|e| Error::format(&path, e.to_string()))
     }
 
     fn with_layout(mut inner: Inner, end: Option<&str>) -> Result<Self> {
-        // Text is only text: a state that happens to contain a special token's name must not end the tactic.
+        // Text is only text: a state that happens to contain a special token's name must not end
+        // the tactic.
         inner.set_encode_special_tokens(true);
         let own = inner.token_to_id(SEPARATOR).zip(inner.token_to_id(END));
         let (separator, end) = match own {
             Some((separator, end)) => (vec![separator], end),
             None => {
-                let known = end.into_iter().chain(KNOWN_ENDS).find_map(|name| inner.token_to_id(name));
-                let end = known.ok_or_else(|| Error::Tokenizer("no end-of-text token is known in the vocabulary".into()))?;
+                let known =
+                    end.into_iter().chain(KNOWN_ENDS).find_map(|name| inner.token_to_id(name));
+                let end = known.ok_or_else(|| {
+                    Error::Tokenizer("no end-of-text token is known in the vocabulary".into())
+                })?;
                 (inner.encode(SEPARATOR_TEXT, false).map_err(error)?.get_ids().to_vec(), end)
             }
         };
         Ok(Tokenizer { inner, separator, end })
     }
 
-    /// Writes `tokenizer.json` into a folder, with the small `tokenizer_config.json` that transformers expects beside it.
+    /// Writes `tokenizer.json` into a folder, with the small `tokenizer_config.json` that
+    /// transformers expects beside it.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let text = self.inner.to_string(true).map_err(error)?;
         write_whole(&folder.join("tokenizer.json"), text.as_bytes())?;
@@ -181,7 +209,8 @@ fn error(e: tokenizers::Error) -> Error {
     Error::Tokenizer(e.to_string())
 }
 
-/// The pieces that the symbol-level pre-tokenizer makes: a word with the blank before it, or one blank character.
+/// The pieces that the symbol-level pre-tokenizer makes: a word with the blank before it, or one
+/// blank character.
 fn symbols(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -195,7 +224,8 @@ fn symbols(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The printable stand-in of every byte in byte-level vocabularies: itself where it is printable, else counted up from 256.
+/// The printable stand-in of every byte in byte-level vocabularies: itself where it is printable,
+/// else counted up from 256.
 pub(crate) fn byte_names() -> [char; 256] {
     let mut next = 256;
     std::array::from_fn(|b| {
@@ -210,18 +240,26 @@ pub(crate) fn byte_names() -> [char; 256] {
 mod tests {
     use super::*;
 
-    const TEXTS: [&str; 3] = ["|- ( ph -> ps )\n|- ( ps -> ch )", "|- ( ph -> ( ps -> ph ) )", "mp2 ax-1 |- ph"];
+    const TEXTS: [&str; 3] =
+        ["|- ( ph -> ps )\n|- ( ps -> ch )", "|- ( ph -> ( ps -> ph ) )", "mp2 ax-1 |- ph"];
 
     fn both() -> [Tokenizer; 2] {
-        [Tokenizer::train_bpe(TEXTS.iter(), 300).unwrap(), Tokenizer::train_symbols(TEXTS.iter(), 300).unwrap()]
+        [
+            Tokenizer::train_bpe(TEXTS.iter(), 300).unwrap(),
+            Tokenizer::train_symbols(TEXTS.iter(), 300).unwrap(),
+        ]
     }
 
     #[test]
     fn any_text_survives() {
         for tokenizer in both() {
-            for text in
-                TEXTS.into_iter().chain(["", " ", "  two  blanks\t\r\n", "λx → ∀ y, 𝔸 é <|end|> <|tactic|>", "unseen symbol"])
-            {
+            for text in TEXTS.into_iter().chain([
+                "",
+                " ",
+                "  two  blanks\t\r\n",
+                "λx → ∀ y, 𝔸 é <|end|> <|tactic|>",
+                "unseen symbol",
+            ]) {
                 let ids = tokenizer.encode(text).unwrap();
                 assert_eq!(tokenizer.decode(&ids).unwrap(), text);
                 assert!(!ids.contains(&tokenizer.end()), "{text:?} must not end a tactic");

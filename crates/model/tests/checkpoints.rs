@@ -1,11 +1,12 @@
-//! Saving and loading: Hugging Face folders, PEFT adapters, GGUF files; and files that are not what they should be.
+//! Saving and loading: Hugging Face folders, PEFT adapters, GGUF files; and files that are not what
+//! they should be.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, Adapter, Backend, Batch, Config, Cpu, Error, Family, Heads, Keep, LoraConfig, Model, Tokenizer, load,
-    load_adapter, load_gguf, pieces, save, save_adapter,
+    Activations, Adapter, Backend, Batch, Config, Cpu, Error, Family, Heads, Keep, LoraConfig,
+    Model, Tokenizer, load, load_adapter, load_gguf, pieces, save, save_adapter,
 };
 use catamount_search::Stream;
 
@@ -14,7 +15,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("catamount-model-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("catamount-model-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
@@ -42,7 +44,9 @@ fn model(family: Family, tied: bool) -> Model<Cpu> {
     let mut model = Model::init(Arc::new(Cpu), config, Stream::new(1)).unwrap();
     // Biases and norms are not all alike, so that a mix-up shows.
     for p in model.base_mut().filter(|p| p.shape[0] == 1) {
-        let values: Vec<f32> = (0..p.len() as u64).map(|i| 0.5 + Stream::new(2).named(&p.name).uniform(i) as f32).collect();
+        let values: Vec<f32> = (0..p.len() as u64)
+            .map(|i| 0.5 + Stream::new(2).named(&p.name).uniform(i) as f32)
+            .collect();
         Cpu.upload(&values, &mut p.value, 0).unwrap();
     }
     model
@@ -73,7 +77,13 @@ fn hugging_face_folders_round_trip() {
         assert_eq!(same.prompt("|- ( ph").unwrap(), tokenizer.prompt("|- ( ph").unwrap());
         assert_eq!(same.end(), tokenizer.end());
         assert!(loaded.trained().next().is_none());
-        assert!(std::fs::read_dir(&folder.0).unwrap().all(|f| !f.unwrap().path().to_string_lossy().contains("unfinished")));
+        assert!(
+            std::fs::read_dir(&folder.0).unwrap().all(|f| !f
+                .unwrap()
+                .path()
+                .to_string_lossy()
+                .contains("unfinished"))
+        );
     }
 }
 
@@ -88,7 +98,8 @@ fn shards_load_like_one_file() {
     for (i, half) in all.chunks(all.len() / 2 + 1).enumerate() {
         let name = format!("model-0000{i}.safetensors");
         half.iter().for_each(|(tensor, _)| drop(map.insert(tensor.clone(), name.clone().into())));
-        std::fs::write(folder.0.join(&name), safetensors::serialize(half.to_vec(), None).unwrap()).unwrap();
+        std::fs::write(folder.0.join(&name), safetensors::serialize(half.to_vec(), None).unwrap())
+            .unwrap();
     }
     std::fs::remove_file(folder.0.join("model.safetensors")).unwrap();
     let index = serde_json::json!({"metadata": {}, "weight_map": map});
@@ -101,11 +112,20 @@ fn adapters_round_trip() {
     let folder = Folder::new("peft");
     let mut model = model(Family::Qwen2, false);
     let plain = scores(&model);
-    for targets in [vec!["q_proj", "v_proj", "down_proj"], catamount_model::TARGETS.map(|t| t.0).to_vec()] {
-        let config = LoraConfig { rank: 3, alpha: 5.0, dropout: 0.1, targets: targets.iter().map(|t| t.to_string()).collect() };
+    for targets in
+        [vec!["q_proj", "v_proj", "down_proj"], catamount_model::TARGETS.map(|t| t.0).to_vec()]
+    {
+        let config = LoraConfig {
+            rank: 3,
+            alpha: 5.0,
+            dropout: 0.1,
+            targets: targets.iter().map(|t| t.to_string()).collect(),
+        };
         let mut adapter = Adapter::new(&Cpu, &model.config, config, true, Stream::new(4)).unwrap();
         for p in adapter.parameters_mut() {
-            let values: Vec<f32> = (0..p.len() as u64).map(|i| Stream::new(6).named(&p.name).uniform(i) as f32 - 0.5).collect();
+            let values: Vec<f32> = (0..p.len() as u64)
+                .map(|i| Stream::new(6).named(&p.name).uniform(i) as f32 - 0.5)
+                .collect();
             Cpu.upload(&values, &mut p.value, 0).unwrap();
         }
         save_adapter(&Cpu, &adapter, "base", &folder.0).unwrap();
@@ -129,7 +149,13 @@ fn adapters_round_trip() {
     let config = folder.0.join("adapter_config.json");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("\"use_dora\": false", "\"use_dora\": true")).unwrap();
-    assert!(load_adapter(&Cpu, &model.config, &folder.0, false).err().unwrap().to_string().contains("use_dora"));
+    assert!(
+        load_adapter(&Cpu, &model.config, &folder.0, false)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("use_dora")
+    );
 }
 
 /// A minimal GGUF writer: metadata, then f32, f16 or Q8_0 tensors.
@@ -141,9 +167,12 @@ fn write_gguf(path: &Path, model: &Model<Cpu>, arch: &str, interleave: bool) {
         out.extend(s.as_bytes());
     };
     let mut meta: Vec<(String, Vec<u8>)> = Vec::new();
-    let mut put = |key: &str, kind: u32, value: Vec<u8>| meta.push((key.into(), [kind.to_le_bytes().to_vec(), value].concat()));
+    let mut put = |key: &str, kind: u32, value: Vec<u8>| {
+        meta.push((key.into(), [kind.to_le_bytes().to_vec(), value].concat()))
+    };
     let list = |items: Vec<String>| {
-        let mut out = [8u32.to_le_bytes().to_vec(), (items.len() as u64).to_le_bytes().to_vec()].concat();
+        let mut out =
+            [8u32.to_le_bytes().to_vec(), (items.len() as u64).to_le_bytes().to_vec()].concat();
         items.iter().for_each(|s| text(&mut out, s));
         out
     };
@@ -174,8 +203,10 @@ fn write_gguf(path: &Path, model: &Model<Cpu>, arch: &str, interleave: bool) {
         next += u32::from(!printable);
     }
     tokens.push("ph".into());
-    let kinds: Vec<u8> = (0..tokens.len()).flat_map(|i| (if i == 0 { 3i32 } else { 1 }).to_le_bytes()).collect();
-    let kinds = [5u32.to_le_bytes().to_vec(), (tokens.len() as u64).to_le_bytes().to_vec(), kinds].concat();
+    let kinds: Vec<u8> =
+        (0..tokens.len()).flat_map(|i| (if i == 0 { 3i32 } else { 1 }).to_le_bytes()).collect();
+    let kinds =
+        [5u32.to_le_bytes().to_vec(), (tokens.len() as u64).to_le_bytes().to_vec(), kinds].concat();
     put("tokenizer.ggml.tokens", 9, list(tokens));
     put("tokenizer.ggml.token_type", 9, kinds);
     put("tokenizer.ggml.merges", 9, list(vec!["p h".into()]));
@@ -251,14 +282,16 @@ fn damage_is_named() {
     assert!(open().to_string().contains("cut short"));
     fresh();
     let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text.replace("\"intermediate_size\": 96", "\"intermediate_size\": 64")).unwrap();
+    std::fs::write(&config, text.replace("\"intermediate_size\": 96", "\"intermediate_size\": 64"))
+        .unwrap();
     match open() {
         Error::Shape { name, expected, got, .. } => {
             assert!(name.contains("gate_proj") && expected[0] == 64 && got[0] == 96);
         }
         other => panic!("{other}"),
     }
-    std::fs::write(&config, text.replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3")).unwrap();
+    std::fs::write(&config, text.replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"))
+        .unwrap();
     let error = open().to_string();
     assert!(error.contains("model.layers.2.") && error.contains("missing"), "{error}");
     std::fs::write(&config, text.replace("\"vocab_size\": 272", "\"vocab_size\": 200")).unwrap();
@@ -276,8 +309,14 @@ fn a_failed_save_leaves_the_old_checkpoint() {
     let model = model(Family::Llama, true);
     save(&model, &tokenizer(), &folder.0).unwrap();
     let before = std::fs::read(folder.0.join("model.safetensors")).unwrap();
-    // The name of the unfinished file is taken by a folder, so writing it fails as it would on a full disk.
+    // The name of the unfinished file is taken by a folder, so writing it fails as it would on a
+    // full disk.
     std::fs::create_dir(folder.0.join("model.safetensors.unfinished")).unwrap();
-    assert!(save(&model, &tokenizer(), &folder.0).unwrap_err().to_string().contains("model.safetensors"));
+    assert!(
+        save(&model, &tokenizer(), &folder.0)
+            .unwrap_err()
+            .to_string()
+            .contains("model.safetensors")
+    );
     assert_eq!(std::fs::read(folder.0.join("model.safetensors")).unwrap(), before);
 }

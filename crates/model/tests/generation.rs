@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep, Kind, LoraConfig, Model,
-    Sampling, Tokenizer,
+    Activations, AdamW, Adapter, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep,
+    Kind, LoraConfig, Model, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Request, Sample, Stream};
 
@@ -15,7 +15,8 @@ fn tokenizer() -> Tokenizer {
 
 const TACTICS: [&str; 6] = ["mp2", "ax-1", "syl", "mp2 ax-1", "syl mp2", "ax-1 ax-1 syl"];
 
-/// A model that has seen each tactic after every state a few times: it spreads its probability over them, unevenly.
+/// A model that has seen each tactic after every state a few times: it spreads its probability over
+/// them, unevenly.
 fn model(tokenizer: &Tokenizer, seed: u64) -> Model<Cpu> {
     let mut config = Config::small(tokenizer.vocab(), 32, 2, 96);
     config.heads = catamount_model::Heads { heads: 4, kv_heads: 2, dim: 8 };
@@ -27,13 +28,22 @@ fn model(tokenizer: &Tokenizer, seed: u64) -> Model<Cpu> {
         }
     }
     let mut acts = Activations::new(&model, batch.len(), Keep::All).unwrap();
-    let mut state: Vec<_> = model.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).unwrap())).collect();
+    let mut state: Vec<_> =
+        model.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).unwrap())).collect();
     for step in 1..=25 {
         model.clear_gradients().unwrap();
         model.forward(&batch, &mut acts, None).unwrap();
         let n = model.score(&mut acts).unwrap().len();
         model.backward(&mut acts, &vec![-1.0 / n as f32; n]).unwrap();
-        let adamw = AdamW { lr: 0.02, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.0, step, grad_scale: 1.0 };
+        let adamw = AdamW {
+            lr: 0.02,
+            beta1: 0.9,
+            beta2: 0.95,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            step,
+            grad_scale: 1.0,
+        };
         for (p, [m, v]) in model.trained_mut().zip(&mut state) {
             let len = p.len();
             Cpu.adamw(len, &adamw, p.grad.as_ref().unwrap(), m, v, &mut p.value).unwrap();
@@ -84,7 +94,8 @@ fn answers(generator: &mut Generator<Cpu>) -> HashMap<u64, Vec<Sample>> {
 #[test]
 fn a_sample_does_not_depend_on_its_company() {
     let sampling = Sampling { temperature: 0.9, top_p: 0.95 };
-    // All at once in a wide batch; one at a time; with a cache so small that prompts are dropped and computed again.
+    // All at once in a wide batch; one at a time; with a cache so small that prompts are dropped
+    // and computed again.
     let mut wide = generator(64, 4000, sampling);
     requests(24).into_iter().for_each(|r| wide.submit(r));
     let together = answers(&mut wide);
@@ -99,7 +110,8 @@ fn a_sample_does_not_depend_on_its_company() {
         tight.submit(request);
     }
     assert_eq!(answers(&mut tight), together);
-    let distinct: std::collections::HashSet<&str> = together.values().flatten().map(|s| s.tactic.as_str()).collect();
+    let distinct: std::collections::HashSet<&str> =
+        together.values().flatten().map(|s| s.tactic.as_str()).collect();
     assert!(distinct.len() > 10, "the samples hardly differ");
 }
 
@@ -117,15 +129,25 @@ fn fewer_samples_are_a_prefix() {
 #[test]
 fn log_p_is_what_scoring_says() {
     let mut generator = generator(16, 4000, Sampling { temperature: 0.7, top_p: 0.9 });
-    generator.submit(Request { id: 1, state: "|- ( ph -> ps )".into(), samples: 12, stream: Stream::new(8) });
+    generator.submit(Request {
+        id: 1,
+        state: "|- ( ph -> ps )".into(),
+        samples: 12,
+        stream: Stream::new(8),
+    });
     let samples = answers(&mut generator).remove(&1).unwrap();
     let (model, tokenizer) = generator.into_parts();
     let mut compared = 0;
     for sample in samples {
-        // A tactic cut at the limit has no end token, and bytes that do not form text cannot be encoded again.
+        // A tactic cut at the limit has no end token, and bytes that do not form text cannot be
+        // encoded again.
         if tokenizer.tactic(&sample.tactic).unwrap().len() == sample.tokens {
             let log_p = score(&model, &tokenizer, "|- ( ph -> ps )", &sample.tactic);
-            assert!((log_p - sample.log_p).abs() < 1e-3, "{} sampled, {log_p} scored", sample.log_p);
+            assert!(
+                (log_p - sample.log_p).abs() < 1e-3,
+                "{} sampled, {log_p} scored",
+                sample.log_p
+            );
             compared += 1;
         }
     }
@@ -136,14 +158,21 @@ fn log_p_is_what_scoring_says() {
 fn frequencies_follow_the_model() {
     let mut generator = generator(256, 16_000, PLAIN);
     let draws = 6000;
-    generator.submit(Request { id: 1, state: "|- ph".into(), samples: draws, stream: Stream::new(77) });
+    generator.submit(Request {
+        id: 1,
+        state: "|- ph".into(),
+        samples: draws,
+        stream: Stream::new(77),
+    });
     let samples = answers(&mut generator).remove(&1).unwrap();
     let (model, tokenizer) = generator.into_parts();
-    // Chi-square over whole tactics, their exact probabilities from scoring; everything else is one more class.
+    // Chi-square over whole tactics, their exact probabilities from scoring; everything else is one
+    // more class.
     let (mut chi, mut rest_p, mut rest_n) = (0.0, 1.0, draws as f64);
     for tactic in TACTICS {
         let p = score(&model, &tokenizer, "|- ph", tactic).exp();
-        let (expected, observed) = (p * draws as f64, samples.iter().filter(|s| s.tactic == tactic).count() as f64);
+        let (expected, observed) =
+            (p * draws as f64, samples.iter().filter(|s| s.tactic == tactic).count() as f64);
         assert!(expected > 20.0, "{tactic} is too rare for a test: {p}");
         chi += (observed - expected).powi(2) / expected;
         rest_p -= p;
@@ -152,7 +181,8 @@ fn frequencies_follow_the_model() {
     let expected = rest_p * draws as f64;
     assert!(expected > 20.0, "nothing else is ever drawn: {rest_p}");
     chi += (rest_n - expected).powi(2) / expected;
-    // 22.46 is exceeded once in a thousand times with six degrees of freedom, and the seed is fixed.
+    // 22.46 is exceeded once in a thousand times with six degrees of freedom, and the seed is
+    // fixed.
     assert!(chi < 22.46, "chi-square {chi}");
 }
 
@@ -164,8 +194,14 @@ fn adapters_switch_without_reloading() {
         answers(g)
     };
     let base = ask(&mut g);
-    let mut adapter =
-        Adapter::new(&Cpu, &g.model().config, LoraConfig { rank: 2, ..LoraConfig::default() }, false, Stream::new(1)).unwrap();
+    let mut adapter = Adapter::new(
+        &Cpu,
+        &g.model().config,
+        LoraConfig { rank: 2, ..LoraConfig::default() },
+        false,
+        Stream::new(1),
+    )
+    .unwrap();
     for p in adapter.parameters_mut().filter(|p| p.name.ends_with("lora_B")) {
         Cpu.upload(&vec![0.3; p.len()], &mut p.value, 0).unwrap();
     }
@@ -202,7 +238,10 @@ fn every_question_gets_an_answer() {
     let tokenizer = tokenizer();
     for config in [
         GeneratorConfig { cache: 100, ..GeneratorConfig::default() },
-        GeneratorConfig { sampling: Sampling { temperature: f32::NAN, top_p: 1.0 }, ..GeneratorConfig::default() },
+        GeneratorConfig {
+            sampling: Sampling { temperature: f32::NAN, top_p: 1.0 },
+            ..GeneratorConfig::default()
+        },
         GeneratorConfig { max_tokens: 96, ..GeneratorConfig::default() },
     ] {
         assert!(Generator::new(model(&tokenizer, 1), tokenizer.clone(), config, "").is_err());

@@ -1,9 +1,13 @@
-//! What is trained and sampled does not depend on the machine: every instruction set gives the same bits.
+//! What is trained and sampled does not depend on the machine: every instruction set gives the same
+//! bits.
 
 use std::process::Command;
 use std::sync::Arc;
 
-use catamount_model::{Activations, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep, Model, Sampling, Tokenizer};
+use catamount_model::{
+    Activations, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep, Model, Sampling,
+    Tokenizer,
+};
 use catamount_search::{Policy, Request, Stream};
 
 /// Gradients of a small model and tactics sampled from it, as text with every bit.
@@ -13,7 +17,8 @@ fn digest() -> String {
     let mut model = Model::init(Arc::new(Cpu), config, Stream::new(1)).unwrap();
     let mut batch = Batch::new();
     for s in 0..3 {
-        let tokens: Vec<u32> = (0..41).map(|i| (Stream::new(2).child(s).uniform(i) * 300.0) as u32).collect();
+        let tokens: Vec<u32> =
+            (0..41).map(|i| (Stream::new(2).child(s).uniform(i) * 300.0) as u32).collect();
         batch.push(&tokens[..7], &tokens[7..]);
     }
     let mut acts = Activations::new(&model, batch.len(), Keep::All).unwrap();
@@ -35,7 +40,12 @@ fn digest() -> String {
         cache: 1024,
     };
     let mut generator = Generator::new(model, tokenizer, config, "digest").unwrap();
-    generator.submit(Request { id: 1, state: "a state of some length".into(), samples: 6, stream: Stream::new(3) });
+    generator.submit(Request {
+        id: 1,
+        state: "a state of some length".into(),
+        samples: 6,
+        stream: Stream::new(3),
+    });
     let samples = generator.poll().remove(0).1.unwrap();
     let hash = bits.iter().fold(0u64, |h, b| h.wrapping_mul(0x100_0000_01b3) ^ u64::from(*b));
     format!("{} numbers {hash:016x} {samples:?}", bits.len())
@@ -56,7 +66,8 @@ fn every_instruction_set_gives_the_same_bits() {
             .output()
             .unwrap();
         let text = String::from_utf8(out.stdout).unwrap();
-        let line = text.lines().find_map(|l| l.split_once("digest of ")).map(|(_, rest)| rest.to_string());
+        let line =
+            text.lines().find_map(|l| l.split_once("digest of ")).map(|(_, rest)| rest.to_string());
         let (device, digest) = line.as_deref().and_then(|l| l.split_once(": ")).expect("a digest");
         (device.to_string(), digest.to_string())
     };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Cpu, Family, Heads, Keep, Kind, LoraConfig, Model, RopeScaling,
+    Activations, AdamW, Adapter, Backend, Batch, Config, Cpu, Family, Heads, Keep, Kind,
+    LoraConfig, Model, RopeScaling,
 };
 use catamount_search::Stream;
 
@@ -29,8 +30,10 @@ fn config(tied: bool) -> Config {
 fn model(tied: bool, seed: u64) -> Model<Cpu> {
     let mut model = Model::init(Arc::new(Cpu), config(tied), Stream::new(seed)).unwrap();
     for p in model.base_mut() {
-        let (stream, centre) = (Stream::new(seed).named(&p.name), if p.name.contains("norm") { 1.0 } else { 0.0 });
-        let values: Vec<f32> = (0..p.len() as u64).map(|i| centre + 0.5 * (stream.uniform(i) as f32 - 0.5)).collect();
+        let (stream, centre) =
+            (Stream::new(seed).named(&p.name), if p.name.contains("norm") { 1.0 } else { 0.0 });
+        let values: Vec<f32> =
+            (0..p.len() as u64).map(|i| centre + 0.5 * (stream.uniform(i) as f32 - 0.5)).collect();
         Cpu.upload(&values, &mut p.value, 0).unwrap();
     }
     model
@@ -40,7 +43,8 @@ fn lora(model: &mut Model<Cpu>, dropout: f32) {
     let config = LoraConfig { rank: 3, alpha: 6.0, dropout, ..LoraConfig::default() };
     let mut adapter = Adapter::new(&Cpu, &model.config, config, true, Stream::new(5)).unwrap();
     for p in adapter.parameters_mut().filter(|p| p.name.ends_with("lora_B")) {
-        let values: Vec<f32> = (0..p.len() as u64).map(|i| 0.3 * (Stream::new(9).uniform(i) as f32 - 0.5)).collect();
+        let values: Vec<f32> =
+            (0..p.len() as u64).map(|i| 0.3 * (Stream::new(9).uniform(i) as f32 - 0.5)).collect();
         Cpu.upload(&values, &mut p.value, 0).unwrap();
     }
     model.swap_adapter(Some(adapter));
@@ -64,7 +68,12 @@ fn scores(model: &Model<Cpu>, batch: &Batch, keep: Keep, dropout: Option<u64>) -
     model.score(&mut acts).unwrap()
 }
 
-fn gradients(model: &mut Model<Cpu>, batch: &Batch, keep: Keep, dropout: Option<u64>) -> Vec<(String, Vec<f32>)> {
+fn gradients(
+    model: &mut Model<Cpu>,
+    batch: &Batch,
+    keep: Keep,
+    dropout: Option<u64>,
+) -> Vec<(String, Vec<f32>)> {
     let mut acts = Activations::new(model, batch.len() + 5, keep).unwrap();
     model.clear_gradients().unwrap();
     model.forward(batch, &mut acts, dropout).unwrap();
@@ -88,8 +97,9 @@ fn check_gradients(mut model: Model<Cpu>, dropout: Option<u64>) {
     let grads = gradients(&mut model, &batch, Keep::All, dropout);
     let c = coefficients(batch.rows.len());
     for (name, grad) in grads {
-        let direction: Vec<f32> =
-            (0..grad.len() as u64).map(|i| 2.0 * Stream::new(3).named(&name).uniform(i) as f32 - 1.0).collect();
+        let direction: Vec<f32> = (0..grad.len() as u64)
+            .map(|i| 2.0 * Stream::new(3).named(&name).uniform(i) as f32 - 1.0)
+            .collect();
         let exact: f64 = grad.iter().zip(&direction).map(|(g, u)| f64::from(g * u)).sum();
         let step = 1e-3f32;
         let mut loss = |s: f32| -> f64 {
@@ -98,7 +108,8 @@ fn check_gradients(mut model: Model<Cpu>, dropout: Option<u64>) {
             let moved: Vec<f32> = old.iter().zip(&direction).map(|(x, u)| x + s * u).collect();
             Cpu.upload(&moved, &mut p.value, 0).unwrap();
             let scores = scores(&model, &batch, Keep::Nothing, dropout);
-            Cpu.upload(&old, &mut model.trained_mut().find(|p| p.name == name).unwrap().value, 0).unwrap();
+            Cpu.upload(&old, &mut model.trained_mut().find(|p| p.name == name).unwrap().value, 0)
+                .unwrap();
             scores.iter().zip(&c).map(|(s, c)| f64::from(*s) * f64::from(*c)).sum()
         };
         let numeric = (loss(step) - loss(-step)) / (2.0 * f64::from(step));
@@ -135,8 +146,15 @@ fn recomputing_changes_nothing() {
     let mut m = model(true, 4);
     lora(&mut m, 0.1);
     let batch = batch();
-    assert_eq!(gradients(&mut m, &batch, Keep::All, Some(1)), gradients(&mut m, &batch, Keep::Inputs, Some(1)));
-    assert_ne!(scores(&m, &batch, Keep::All, Some(1)), scores(&m, &batch, Keep::All, Some(2)), "dropout has no effect");
+    assert_eq!(
+        gradients(&mut m, &batch, Keep::All, Some(1)),
+        gradients(&mut m, &batch, Keep::Inputs, Some(1))
+    );
+    assert_ne!(
+        scores(&m, &batch, Keep::All, Some(1)),
+        scores(&m, &batch, Keep::All, Some(2)),
+        "dropout has no effect"
+    );
 }
 
 #[test]
@@ -144,7 +162,9 @@ fn packed_equals_unpacked_bit_for_bit() {
     let (m, all) = (model(false, 7), batch());
     let together = scores(&m, &all, Keep::All, None);
     let mut apart = Vec::new();
-    for (prompt, completion) in [(tokens(9, 1), tokens(4, 2)), (tokens(1, 3), tokens(6, 4)), (tokens(17, 5), tokens(2, 6))] {
+    for (prompt, completion) in
+        [(tokens(9, 1), tokens(4, 2)), (tokens(1, 3), tokens(6, 4)), (tokens(17, 5), tokens(2, 6))]
+    {
         let mut one = Batch::new();
         one.push(&prompt, &completion);
         apart.extend(scores(&m, &one, Keep::Nothing, None));
@@ -157,7 +177,8 @@ fn a_batch_can_be_learned_by_heart() {
     let mut m = Model::init(Arc::new(Cpu), config(true), Stream::new(11)).unwrap();
     let batch = batch();
     let mut acts = Activations::new(&m, batch.len(), Keep::All).unwrap();
-    let mut state: Vec<_> = m.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).unwrap())).collect();
+    let mut state: Vec<_> =
+        m.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).unwrap())).collect();
     let mut losses = Vec::new();
     for step in 1..=150 {
         m.clear_gradients().unwrap();
@@ -165,7 +186,15 @@ fn a_batch_can_be_learned_by_heart() {
         let log_p = m.score(&mut acts).unwrap();
         losses.push(-log_p.iter().sum::<f32>() / log_p.len() as f32);
         m.backward(&mut acts, &vec![-1.0 / log_p.len() as f32; log_p.len()]).unwrap();
-        let adamw = AdamW { lr: 0.01, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.0, step, grad_scale: 1.0 };
+        let adamw = AdamW {
+            lr: 0.01,
+            beta1: 0.9,
+            beta2: 0.95,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            step,
+            grad_scale: 1.0,
+        };
         for (p, [mo, v]) in m.trained_mut().zip(&mut state) {
             let len = p.len();
             Cpu.adamw(len, &adamw, p.grad.as_ref().unwrap(), mo, v, &mut p.value).unwrap();
@@ -192,7 +221,10 @@ fn counting_agrees_with_what_is_allocated() {
     assert_eq!(m.base().map(|p| p.len() as u64).sum::<u64>(), m.config.parameters());
     lora(&mut m, 0.0);
     let adapter = m.adapter.as_ref().unwrap();
-    assert_eq!(adapter.parameters().map(|p| p.len() as u64).sum::<u64>(), adapter.config.parameters(&m.config));
+    assert_eq!(
+        adapter.parameters().map(|p| p.len() as u64).sum::<u64>(),
+        adapter.config.parameters(&m.config)
+    );
 }
 
 #[test]
@@ -201,7 +233,12 @@ fn configurations_survive_json() {
     assert_eq!(Config::from_json(&c.to_json()).unwrap(), c);
     c.family = Family::Llama;
     c.qkv_bias = false;
-    c.rope_scaling = Some(RopeScaling { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_positions: 8192.0 });
+    c.rope_scaling = Some(RopeScaling {
+        factor: 8.0,
+        low_freq_factor: 1.0,
+        high_freq_factor: 4.0,
+        original_positions: 8192.0,
+    });
     assert_eq!(Config::from_json(&c.to_json()).unwrap(), c);
 }
 
@@ -221,7 +258,9 @@ fn what_cannot_be_run_is_refused_in_words() {
     }
     let mut m = model(true, 1);
     let mut acts = Activations::new(&m, 8, Keep::Nothing).unwrap();
-    let refused = |batch: &Batch, acts: &mut Activations<Cpu>| m.forward(batch, acts, None).unwrap_err().to_string();
+    let refused = |batch: &Batch, acts: &mut Activations<Cpu>| {
+        m.forward(batch, acts, None).unwrap_err().to_string()
+    };
     let mut wide = Batch::new();
     wide.push(&[1, 99], &[2]);
     assert!(refused(&wide, &mut acts).contains("token 99"));
@@ -229,5 +268,7 @@ fn what_cannot_be_run_is_refused_in_words() {
     let mut fine = Batch::new();
     fine.push(&[1], &[2]);
     m.forward(&fine, &mut acts, None).unwrap();
-    assert!(m.backward(&mut acts, &[1.0]).unwrap_err().to_string().contains("without a backward pass"));
+    assert!(
+        m.backward(&mut acts, &[1.0]).unwrap_err().to_string().contains("without a backward pass")
+    );
 }

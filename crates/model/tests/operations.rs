@@ -1,4 +1,5 @@
-//! Every operation's backward against finite differences of its forward, along random directions and single coordinates.
+//! Every operation's backward against finite differences of its forward, along random directions
+//! and single coordinates.
 
 use catamount_model::{AdamW, Backend, Cpu, CpuTensor, Dropout, Heads, Kind, Lora, Packed};
 use catamount_search::Stream;
@@ -42,12 +43,16 @@ fn check(what: &str, x: &[f32], gradient: &[f32], loss: impl Fn(&[f32]) -> f64) 
             let at = (Stream::new(trial).uniform(0) * x.len() as f64) as usize;
             (0..x.len()).map(|i| if i == at { 2.0 } else { 0.0 }).collect()
         };
-        let moved = |s: f32| -> Vec<f32> { x.iter().zip(&direction).map(|(x, u)| x + s * u).collect() };
+        let moved =
+            |s: f32| -> Vec<f32> { x.iter().zip(&direction).map(|(x, u)| x + s * u).collect() };
         let numeric = (loss(&moved(step)) - loss(&moved(-step))) / (2.0 * f64::from(step));
         let exact = dot(gradient, &direction);
         let size = dot(gradient, gradient).sqrt() / (gradient.len() as f64).sqrt();
         let error = (numeric - exact).abs() / (exact.abs() + 0.3 * size + 1e-3);
-        assert!(error < 0.01, "{what}, direction {trial}: {exact} by hand, {numeric} by differences");
+        assert!(
+            error < 0.01,
+            "{what}, direction {trial}: {exact} by hand, {numeric} by differences"
+        );
     }
 }
 
@@ -71,16 +76,32 @@ fn residual_and_norm() {
     let (dout, dsum) = (random(n * d, 4), random(n * d, 5));
     let loss = |x: &[f32], w: &[f32]| {
         let (mut sum, mut rstd, mut out) = (zeros(n * d), zeros(n), zeros(n * d));
-        CPU.add_rms_norm(n, d, eps, &tensor(x), &tensor(&delta), &tensor(w), &mut sum, &mut rstd, &mut out).unwrap();
+        CPU.add_rms_norm(
+            n,
+            d,
+            eps,
+            &tensor(x),
+            &tensor(&delta),
+            &tensor(w),
+            &mut sum,
+            &mut rstd,
+            &mut out,
+        )
+        .unwrap();
         (dot(&host(&out), &dout) + dot(&host(&sum), &dsum), sum, rstd, out)
     };
     let (_, sum, rstd, out) = loss(&x, &w);
     let (mut plain, mut rstd2) = (zeros(n * d), zeros(n));
     CPU.rms_norm(n, d, eps, &sum, &tensor(&w), &mut rstd2, &mut plain).unwrap();
-    assert_eq!((host(&plain), host(&rstd2)), (host(&out), host(&rstd)), "with and without the addition");
+    assert_eq!(
+        (host(&plain), host(&rstd2)),
+        (host(&out), host(&rstd)),
+        "with and without the addition"
+    );
     // The residual path's gradient is in dx before, and the norm's is added to it.
     let (mut dx, mut dw) = (tensor(&dsum), zeros(d));
-    CPU.rms_norm_backward(n, d, &sum, &tensor(&w), &rstd, &tensor(&dout), &mut dx, Some(&mut dw)).unwrap();
+    CPU.rms_norm_backward(n, d, &sum, &tensor(&w), &rstd, &tensor(&dout), &mut dx, Some(&mut dw))
+        .unwrap();
     check("norm, input", &x, &host(&dx), |x| loss(x, &w).0);
     check("norm, weight", &w, &host(&dw), |w| loss(&x, w).0);
 }
@@ -117,21 +138,44 @@ fn lora_with_dropout_on_two_of_three_parts() {
     let (n, i, o, r) = (8, 11, 15, 3);
     let parts = [0..4, 9..15];
     let rows = 10;
-    let (a, b, x, dy) = (random(2 * r * i, 1), random(rows * r, 2), random(n * i, 3), random(n * o, 4));
+    let (a, b, x, dy) =
+        (random(2 * r * i, 1), random(rows * r, 2), random(n * i, 3), random(n * o, 4));
     for dropout in [None, Some(Dropout { p: 0.3, key: 77 })] {
         let run = |a: &[f32], b: &[f32], x: &[f32]| {
             let (a, b) = (tensor(a), tensor(b));
-            let lora = Lora { a: &a, b: &b, rank: r, scale: 1.7, inputs: i, outputs: o, parts: &parts, dropout };
+            let lora = Lora {
+                a: &a,
+                b: &b,
+                rank: r,
+                scale: 1.7,
+                inputs: i,
+                outputs: o,
+                parts: &parts,
+                dropout,
+            };
             let (mut t, mut y) = (zeros(n * 2 * r), tensor(&vec![0.5; n * o]));
             CPU.lora(n, &lora, &tensor(x), &mut t, &mut y).unwrap();
-            assert!(host(&y).chunks(o).all(|row| row[4..9].iter().all(|v| *v == 0.5)), "a part that is no target changed");
+            assert!(
+                host(&y).chunks(o).all(|row| row[4..9].iter().all(|v| *v == 0.5)),
+                "a part that is no target changed"
+            );
             (dot(&host(&y), &dy), t)
         };
         let (_, t) = run(&a, &b, &x);
         let (ta, tb) = (tensor(&a), tensor(&b));
-        let lora = Lora { a: &ta, b: &tb, rank: r, scale: 1.7, inputs: i, outputs: o, parts: &parts, dropout };
+        let lora = Lora {
+            a: &ta,
+            b: &tb,
+            rank: r,
+            scale: 1.7,
+            inputs: i,
+            outputs: o,
+            parts: &parts,
+            dropout,
+        };
         let (mut dx, mut da, mut db) = (zeros(n * i), zeros(2 * r * i), zeros(rows * r));
-        CPU.lora_backward(n, &lora, &tensor(&x), &t, &tensor(&dy), &mut dx, &mut da, &mut db).unwrap();
+        CPU.lora_backward(n, &lora, &tensor(&x), &t, &tensor(&dy), &mut dx, &mut da, &mut db)
+            .unwrap();
         check("lora, input", &x, &host(&dx), |x| run(&a, &b, x).0);
         check("lora, A", &a, &host(&da), |a| run(a, &b, &x).0);
         check("lora, B", &b, &host(&db), |b| run(&a, b, &x).0);
@@ -141,9 +185,13 @@ fn lora_with_dropout_on_two_of_three_parts() {
 #[test]
 fn dropout_keeps_the_right_share() {
     for p in [0.05f32, 0.5] {
-        let dropped = (0..100_000).filter(|&i| !Dropout { p, key: 0xdead_beef_1234 }.keeps(i)).count() as f32;
+        let dropped =
+            (0..100_000).filter(|&i| !Dropout { p, key: 0xdead_beef_1234 }.keeps(i)).count() as f32;
         // Five standard deviations.
-        assert!((dropped / 1e5 - p).abs() < 5.0 * (p * (1.0 - p) / 1e5).sqrt(), "{dropped} of 100000 at {p}");
+        assert!(
+            (dropped / 1e5 - p).abs() < 5.0 * (p * (1.0 - p) / 1e5).sqrt(),
+            "{dropped} of 100000 at {p}"
+        );
     }
     let mask = |key| -> Vec<bool> { (0..64).map(|i| Dropout { p: 0.5, key }.keeps(i)).collect() };
     assert!(mask(1) != mask(2) && mask(1) != mask(1 << 40), "both halves of the key matter");
@@ -153,7 +201,14 @@ fn packed(starts: &[u32]) -> Packed<Cpu> {
     let positions: Vec<u32> = starts.windows(2).flat_map(|w| 0..w[1] - w[0]).collect();
     let longest = starts.windows(2).map(|w| w[1] - w[0]).max().unwrap() as usize;
     let n = positions.len();
-    Packed { n, sequences: starts.len() - 1, longest, tokens: vec![0; n], positions, starts: starts.to_vec() }
+    Packed {
+        n,
+        sequences: starts.len() - 1,
+        longest,
+        tokens: vec![0; n],
+        positions,
+        starts: starts.to_vec(),
+    }
 }
 
 #[test]
@@ -185,7 +240,8 @@ fn attention_over_packed_sequences() {
     };
     let (_, out, lse) = run(&qkv);
     let mut dqkv = zeros(p.n * heads.qkv());
-    CPU.attention_backward(heads, &p, &tensor(&qkv), &out, &lse, &tensor(&dout), &mut dqkv).unwrap();
+    CPU.attention_backward(heads, &p, &tensor(&qkv), &out, &lse, &tensor(&dout), &mut dqkv)
+        .unwrap();
     check("attention", &qkv, &host(&dqkv), |qkv| run(qkv).0);
 
     // Against the definition, one query at a time.
@@ -193,10 +249,15 @@ fn attention_over_packed_sequences() {
     for (row, head) in [(0, 0), (1, 3), (30, 1), (59, 2), (64, 3)] {
         let start = *p.starts.iter().rfind(|s| **s <= row as u32).unwrap() as usize;
         let q = &qkv[row * w + head * dim..][..dim];
-        let at = |j: usize, part: usize| &qkv[j * w + (heads.heads + part * heads.kv_heads + head / 2) * dim..][..dim];
-        let e: Vec<f64> = (start..=row).map(|j| (dot(q, at(j, 0)) / (dim as f64).sqrt()).exp()).collect();
+        let at = |j: usize, part: usize| {
+            &qkv[j * w + (heads.heads + part * heads.kv_heads + head / 2) * dim..][..dim]
+        };
+        let e: Vec<f64> =
+            (start..=row).map(|j| (dot(q, at(j, 0)) / (dim as f64).sqrt()).exp()).collect();
         for i in 0..dim {
-            let want: f64 = e.iter().zip(start..).map(|(e, j)| e * f64::from(at(j, 1)[i])).sum::<f64>() / e.iter().sum::<f64>();
+            let want: f64 =
+                e.iter().zip(start..).map(|(e, j)| e * f64::from(at(j, 1)[i])).sum::<f64>()
+                    / e.iter().sum::<f64>();
             assert!((want - f64::from(out[row * heads.q() + head * dim + i])).abs() < 1e-5);
         }
     }
@@ -215,7 +276,8 @@ fn attention_over_packed_sequences() {
 #[test]
 fn swiglu() {
     let (n, f) = (3, 21);
-    let (x, dout) = (random(n * 2 * f, 1).iter().map(|v| 4.0 * v).collect::<Vec<_>>(), random(n * f, 2));
+    let (x, dout) =
+        (random(n * 2 * f, 1).iter().map(|v| 4.0 * v).collect::<Vec<_>>(), random(n * f, 2));
     let mut dx = zeros(n * 2 * f);
     CPU.swiglu_backward(n, f, &tensor(&x), &tensor(&dout), &mut dx).unwrap();
     check("swiglu", &x, &host(&dx), |x| {
@@ -244,7 +306,8 @@ fn head_and_log_probabilities() {
     }
     let (mut dx, mut dw) = (tensor(&vec![9.0; n * d]), zeros(v * d));
     let (tx, tw, tc) = (tensor(&x), tensor(&w), tensor(&c));
-    CPU.head_backward(n, m, v, d, &tx, &tw, &rows, &targets, &lse, &tc, &mut dx, Some(&mut dw)).unwrap();
+    CPU.head_backward(n, m, v, d, &tx, &tw, &rows, &targets, &lse, &tc, &mut dx, Some(&mut dw))
+        .unwrap();
     check("head, input", &x, &host(&dx), |x| run(x, &w).0);
     check("head, weight", &w, &host(&dw), |w| run(&x, w).0);
 }
@@ -255,16 +318,31 @@ fn adamw_follows_its_definition() {
     let (mut m, mut v) = (zeros(2), zeros(2));
     let (mut wm, mut wv, mut want) = ([0.0f64; 2], [0.0f64; 2], [1.0f64; 2]);
     for step in 1..=3 {
-        let adamw = AdamW { lr: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.01, step, grad_scale: 0.5 };
+        let adamw = AdamW {
+            lr: 0.1,
+            beta1: 0.9,
+            beta2: 0.99,
+            eps: 1e-8,
+            weight_decay: 0.01,
+            step,
+            grad_scale: 0.5,
+        };
         CPU.adamw(2, &adamw, &grad, &mut m, &mut v, &mut value).unwrap();
         for (i, g) in [0.25f64, -1.0].into_iter().enumerate() {
             wm[i] = 0.9 * wm[i] + 0.1 * g;
             wv[i] = 0.99 * wv[i] + 0.01 * g * g;
-            let (mh, vh) = (wm[i] / (1.0 - 0.9f64.powi(step as i32)), wv[i] / (1.0 - 0.99f64.powi(step as i32)));
+            let (mh, vh) = (
+                wm[i] / (1.0 - 0.9f64.powi(step as i32)),
+                wv[i] / (1.0 - 0.99f64.powi(step as i32)),
+            );
             want[i] = want[i] * (1.0 - 0.1 * 0.01) - 0.1 * mh / (vh.sqrt() + 1e-8);
         }
     }
-    assert!(host(&value).iter().zip(want).all(|(a, b)| (f64::from(*a) - b).abs() < 1e-5), "{:?} {want:?}", host(&value));
+    assert!(
+        host(&value).iter().zip(want).all(|(a, b)| (f64::from(*a) - b).abs() < 1e-5),
+        "{:?} {want:?}",
+        host(&value)
+    );
 }
 
 #[test]

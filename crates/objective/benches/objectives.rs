@@ -1,11 +1,13 @@
-//! One trace of five steps at N = 256, and one epoch of the paper (40,660 traces, mean length 1.87), on one core.
+//! One trace of five steps at N = 256, and one epoch of the paper (40,660 traces, mean length
+//! 1.87), on one core.
 
 use std::hint::black_box;
 
 use catamount_objective::{Objective, Surrogate};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
-/// Traces with the paper's mean length and ordinary probabilities, from a small linear congruential generator.
+/// Traces with the paper's mean length and ordinary probabilities, from a small linear congruential
+/// generator.
 fn epoch() -> Vec<Vec<f64>> {
     let mut state = 1u64;
     let mut uniform = move || {
@@ -28,7 +30,9 @@ fn objectives(c: &mut Criterion) {
     let mut group = c.benchmark_group("trace of 5 steps, N = 256");
     for objective in Objective::ALL {
         let surrogate = Surrogate::new(objective, 256);
-        group.bench_function(BenchmarkId::from_parameter(objective), |b| b.iter(|| surrogate.weigh(black_box(&trace))));
+        group.bench_function(BenchmarkId::from_parameter(objective), |b| {
+            b.iter(|| surrogate.weigh(black_box(&trace)))
+        });
     }
     group.finish();
 
@@ -39,7 +43,13 @@ fn objectives(c: &mut Criterion) {
     for objective in Objective::ALL {
         let surrogate = Surrogate::new(objective, 256);
         group.bench_function(BenchmarkId::from_parameter(objective), |b| {
-            b.iter(|| surrogate.weigh_all(&traces).into_iter().map(|weighed| weighed.unwrap().weights[0]).sum::<f64>())
+            b.iter(|| {
+                surrogate
+                    .weigh_all(&traces)
+                    .into_iter()
+                    .map(|weighed| weighed.unwrap().weights[0])
+                    .sum::<f64>()
+            })
         });
     }
     group.finish();

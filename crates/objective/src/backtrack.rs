@@ -1,11 +1,15 @@
-//! `rdfs` and `vdfs`: a miss at x_t sends the search back to some ancestor x_k, k <= t, with probability proportional to a score.
+//! `rdfs` and `vdfs`: a miss at x_t sends the search back to some ancestor x_k, k <= t, with
+//! probability proportional to a score.
 //!
-//! Scores are all 1 for `rdfs` and the Levin scores s_k for `vdfs`. With V(b, t) the success probability from x_t with budget b,
+//! Scores are all 1 for `rdfs` and the Levin scores s_k for `vdfs`. With V(b, t) the success
+//! probability from x_t with budget b,
 //!
-//! V(b, t) = p V(b-1, t+1) + (1-p)(1-q) A(b-1, t),   A(b, t) = sum_{k <= t} s_k V(b, k) / sum_{k <= t} s_k,
+//! V(b, t) = p V(b-1, t+1) + (1-p)(1-q) A(b-1, t),   A(b, t) = sum_{k <= t} s_k V(b, k) / sum_{k <=
+//! t} s_k,
 //!
-//! the weights are the adjoint: the mass m(n, t) that is at x_t after n expansions meets V(N-n-1, .). O(L N) time; the values
-//! are kept whole for ordinary sizes and recomputed from checkpoints, in O(L sqrt N) memory, for large ones.
+//! the weights are the adjoint: the mass m(n, t) that is at x_t after n expansions meets V(N-n-1,
+//! .). O(L N) time; the values are kept whole for ordinary sizes and recomputed from checkpoints,
+//! in O(L sqrt N) memory, for large ones.
 
 use crate::Weighed;
 use crate::number::{Number, StepOdds};
@@ -18,7 +22,8 @@ pub(crate) enum Scores<'a> {
     Levin(&'a [f64]),
 }
 
-/// The answer, and how far rounding may have moved its worst weight (absolutely, and in units of the tolerance).
+/// The answer, and how far rounding may have moved its worst weight (absolutely, and in units of
+/// the tolerance).
 pub(crate) struct Estimate {
     pub weighed: Weighed,
     pub doubtful: bool,
@@ -27,11 +32,22 @@ pub(crate) struct Estimate {
 /// Values beyond this many are not kept but recomputed.
 const KEPT: usize = 1 << 22;
 
-pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], scores: &Scores<'_>, budget: usize, absorption: f64) -> Estimate {
+pub(crate) fn solve<S: Number>(
+    steps: &[StepOdds<S>],
+    scores: &Scores<'_>,
+    budget: usize,
+    absorption: f64,
+) -> Estimate {
     solve_keeping(steps, scores, budget, absorption, KEPT)
 }
 
-fn solve_keeping<S: Number>(steps: &[StepOdds<S>], scores: &Scores<'_>, budget: usize, absorption: f64, kept: usize) -> Estimate {
+fn solve_keeping<S: Number>(
+    steps: &[StepOdds<S>],
+    scores: &Scores<'_>,
+    budget: usize,
+    absorption: f64,
+    kept: usize,
+) -> Estimate {
     let kernel = Kernel::new(steps, scores, absorption);
     let values = Values::new(&kernel, budget, kept);
     let mut adjoint = Adjoint::new(&kernel);
@@ -73,7 +89,8 @@ impl<'a, S: Number> Kernel<'a, S> {
         Kernel { steps, scores, inverse_total, survive: S::ONE - S::from(absorption), absorption }
     }
 
-    /// V(b, .) from V(b-1, .). A row has one entry more than there are steps: the solved state, always 1.
+    /// V(b, .) from V(b-1, .). A row has one entry more than there are steps: the solved state,
+    /// always 1.
     fn step_values(&self, before: &[S], after: &mut [S]) {
         let mut prefix = S::ZERO;
         for (t, step) in self.steps.iter().enumerate() {
@@ -101,10 +118,12 @@ struct Values<S> {
 impl<S: Number> Values<S> {
     fn new(kernel: &Kernel<'_, S>, budget: usize, kept: usize) -> Self {
         let width = kernel.steps.len() + 1;
-        let block = if budget * width <= kept { budget } else { (budget as f64).sqrt().ceil() as usize };
+        let block =
+            if budget * width <= kept { budget } else { (budget as f64).sqrt().ceil() as usize };
         let mut checkpoints = vec![kernel.first_row()];
         while checkpoints.len() * block < budget {
-            let (mut row, mut next) = (checkpoints[checkpoints.len() - 1].clone(), kernel.first_row());
+            let (mut row, mut next) =
+                (checkpoints[checkpoints.len() - 1].clone(), kernel.first_row());
             for _ in 0..block {
                 kernel.step_values(&row, &mut next);
                 std::mem::swap(&mut row, &mut next);
@@ -137,7 +156,8 @@ struct Adjoint<S> {
     mass: Vec<S>,
     success: S,
     lost: S,
-    /// Per step: J dlog J / dlog p_t through the transition alone, and the size of what it was subtracted from.
+    /// Per step: J dlog J / dlog p_t through the transition alone, and the size of what it was
+    /// subtracted from.
     direct: Vec<S>,
     size: Vec<S>,
     /// Per state: J dlog J / dlog s_k.
@@ -151,7 +171,15 @@ impl<S: Number> Adjoint<S> {
         let mut mass = vec![S::ZERO; length];
         mass[0] = S::ONE;
         let zeros = || vec![S::ZERO; length];
-        Adjoint { mass, success: S::ZERO, lost: S::ZERO, direct: zeros(), size: zeros(), score: zeros(), averages: zeros() }
+        Adjoint {
+            mass,
+            success: S::ZERO,
+            lost: S::ZERO,
+            direct: zeros(),
+            size: zeros(),
+            score: zeros(),
+            averages: zeros(),
+        }
     }
 
     /// One expansion: `values` is V(b, .) with the budget that remains after it.
@@ -193,7 +221,8 @@ impl<S: Number> Adjoint<S> {
         let length = kernel.steps.len();
         let failure = self.mass.iter().fold(self.lost, |sum, &m| sum + m).to_f64();
         let log_success = if failure < 0.5 { (-failure).ln_1p() } else { self.success.ln() };
-        // d log s_k / d log p_j = 1/k for every j < k: the Levin scores' own derivative, summed from the deepest state up.
+        // d log s_k / d log p_j = 1/k for every j < k: the Levin scores' own derivative, summed
+        // from the deepest state up.
         let mut through_scores = vec![0.0; length];
         if let Scores::Levin(_) = scores {
             let mut sum = 0.0;

@@ -1,11 +1,13 @@
-//! A probability together with its derivative by every log p_t: what lets weights follow mechanically from a strategy.
+//! A probability together with its derivative by every log p_t: what lets weights follow
+//! mechanically from a strategy.
 
 use std::ops::{Add, Div, Mul, Sub};
 
 use crate::number::{Arithmetic, Number};
 use crate::wide::Wide;
 
-/// A value and its derivatives by log p_1, ..., log p_L. Ordinary arithmetic; a constant carries no derivatives.
+/// A value and its derivatives by log p_1, ..., log p_L. Ordinary arithmetic; a constant carries no
+/// derivatives.
 #[derive(Clone, Debug)]
 pub struct Dual {
     value: Wide,
@@ -52,13 +54,18 @@ impl Dual {
 
     /// Elasticities: d log value / d log p_t.
     pub(crate) fn elasticities(&self, length: usize) -> Vec<f64> {
-        (0..length).map(|t| self.tangent.get(t).map_or(0.0, |&d| (d / self.value).to_f64())).collect()
+        (0..length)
+            .map(|t| self.tangent.get(t).map_or(0.0, |&d| (d / self.value).to_f64()))
+            .collect()
     }
 
     fn zip(&self, other: &Dual, value: Wide, f: impl Fn(Wide, Wide) -> Wide) -> Dual {
         let length = self.tangent.len().max(other.tangent.len());
         let at = |tangent: &[Wide], t: usize| tangent.get(t).copied().unwrap_or(Wide::ZERO);
-        Dual { value, tangent: (0..length).map(|t| f(at(&self.tangent, t), at(&other.tangent, t))).collect() }
+        Dual {
+            value,
+            tangent: (0..length).map(|t| f(at(&self.tangent, t), at(&other.tangent, t))).collect(),
+        }
     }
 }
 

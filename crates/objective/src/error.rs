@@ -12,14 +12,18 @@ pub enum ObjectiveError {
         name: String,
     },
     /// kappa out of range.
-    #[error("kappa is the number of expansions a miss consumes and must be a finite number of at least 1, not {0}")]
+    #[error(
+        "kappa is the number of expansions a miss consumes and must be a finite number of at \
+         least 1, not {0}"
+    )]
     Kappa(f64),
     /// q out of range.
     #[error("absorption is a probability and must lie in [0, 1), not {0}")]
     Absorption(f64),
     /// `pass` with a kappa.
     #[error(
-        "`pass` has no kappa: its budget counts rollouts, and a missed rollout costs exactly one of them; \
+        "`pass` has no kappa: its budget counts rollouts, and a missed rollout costs exactly one \
+         of them; \
          leave kappa at 1, or use absorption"
     )]
     PassKappa,
@@ -27,7 +31,10 @@ pub enum ObjectiveError {
     #[error("the trace has no steps; a trace needs at least one tactic")]
     EmptyTrace,
     /// A log-probability that is none.
-    #[error("log-probability {value} of step {step} is {}; it must be a finite number of at most 0", if value.is_nan() { "not a number" } else if *value > 0.0 { "positive" } else { "infinite (a tactic that is never sampled has no weight)" })]
+    #[error("log-probability {value} of step {step} is {}; it must be a finite number of at most \
+     0", if value.is_nan() { "not a \
+     number" } else if *value > 0.0 { "positive" } else { "infinite (a tactic that is never \
+     sampled has no weight)" })]
     LogProbability {
         /// Which step, counted from 1.
         step: usize,

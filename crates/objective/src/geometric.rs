@@ -1,7 +1,8 @@
-//! The closed form behind `pass` and `ua`: something of success probability x is tried up to K times.
+//! The closed form behind `pass` and `ua`: something of success probability x is tried up to K
+//! times.
 //!
-//! With c = (1 - x)(1 - q), J = x (1 - c^K) / (1 - c). For q = 0 this is F(x) = 1 - (1 - x)^K and its elasticity is the paper's H_F.
-//! K may be real: UA uses the continuous extension.
+//! With c = (1 - x)(1 - q), J = x (1 - c^K) / (1 - c). For q = 0 this is F(x) = 1 - (1 - x)^K and
+//! its elasticity is the paper's H_F. K may be real: UA uses the continuous extension.
 
 /// log J and d log J / d log x.
 #[derive(Clone, Copy, Debug)]
@@ -10,13 +11,15 @@ pub(crate) struct Attempts {
     pub elasticity: f64,
 }
 
-/// Below this x is 0 next to any quantity it is added to, and the limits below are exact to the last bit.
+/// Below this x is 0 next to any quantity it is added to, and the limits below are exact to the
+/// last bit.
 const VANISHING: f64 = -690.0;
 
 pub(crate) fn attempts(log_x: f64, tries: f64, absorption: f64) -> Attempts {
     let q = absorption;
     if log_x < VANISHING {
-        // Success is one lucky try out of those that absorption leaves: J = x * sum of (1 - q)^j, and the elasticity is 1.
+        // Success is one lucky try out of those that absorption leaves: J = x * sum of (1 - q)^j,
+        // and the elasticity is 1.
         let expected = if q > 0.0 { -(tries * (-q).ln_1p()).exp_m1() / q } else { tries };
         return Attempts { log_success: log_x + expected.ln(), elasticity: 1.0 };
     }
@@ -54,7 +57,8 @@ mod tests {
     #[test]
     fn the_vanishing_branch_joins_the_general_one() {
         for q in [0.0, 0.02] {
-            let (above, below) = (attempts(VANISHING + 1e-9, 50.0, q), attempts(VANISHING - 1e-9, 50.0, q));
+            let (above, below) =
+                (attempts(VANISHING + 1e-9, 50.0, q), attempts(VANISHING - 1e-9, 50.0, q));
             assert!((above.log_success - below.log_success).abs() < 1e-8);
             assert!((above.elasticity - below.elasticity).abs() < 1e-12);
         }

@@ -1,4 +1,5 @@
-//! Several traces side by side in the same recurrence: each lane does what it would do alone, in the same order.
+//! Several traces side by side in the same recurrence: each lane does what it would do alone, in
+//! the same order.
 
 use std::array::from_fn;
 use std::ops::{Add, Mul};
@@ -16,7 +17,12 @@ impl Lanes {
     /// The odds of the same step of every trace.
     pub fn odds(steps: [StepOdds<f64>; LANES]) -> StepOdds<Lanes> {
         let pick = |part: fn(&StepOdds<f64>) -> f64| Lanes(from_fn(|i| part(&steps[i])));
-        StepOdds { hit: pick(|s| s.hit), miss: pick(|s| s.miss), retry: pick(|s| s.retry), lost: pick(|s| s.lost) }
+        StepOdds {
+            hit: pick(|s| s.hit),
+            miss: pick(|s| s.miss),
+            retry: pick(|s| s.retry),
+            lost: pick(|s| s.lost),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! From the log-probabilities of a demonstrated trace to the surrogate's log-success and the weight of every step.
+//! From the log-probabilities of a demonstrated trace to the surrogate's log-success and the weight
+//! of every step.
 //!
 //! ```
 //! use catamount_objective::{Objective, Prior, Surrogate};

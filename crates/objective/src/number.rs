@@ -1,13 +1,15 @@
 //! The arithmetic a recurrence is run in.
 //!
-//! Every recurrence is written once, over [`Number`], and run in `f64` where that is provably enough and in [`Wide`] where
-//! probabilities leave the range of `f64` (a tactic of log p = -1000) or where a difference would cancel.
+//! Every recurrence is written once, over [`Number`], and run in `f64` where that is provably
+//! enough and in [`Wide`] where probabilities leave the range of `f64` (a tactic of log p = -1000)
+//! or where a difference would cancel.
 
 use std::ops::{Add, Div, Mul, Sub};
 
 use crate::wide::Wide;
 
-/// What sums of products are made of: one quantity, or those of several traces side by side ([`crate::lanes`]).
+/// What sums of products are made of: one quantity, or those of several traces side by side
+/// ([`crate::lanes`]).
 pub trait Arithmetic: Copy + Add<Output = Self> + Mul<Output = Self> {
     /// Nothing.
     const ZERO: Self;
@@ -70,7 +72,8 @@ impl StepOdds<f64> {
 }
 
 impl StepOdds<Wide> {
-    /// The odds of a step of log-probability `log_p`; hit and miss add up to one to the precision of [`Wide`].
+    /// The odds of a step of log-probability `log_p`; hit and miss add up to one to the precision
+    /// of [`Wide`].
     pub fn new(log_p: f64, absorption: f64) -> Self {
         let (hit, miss) = if log_p > -0.7 {
             let miss = Wide::from(-log_p.exp_m1());

@@ -101,12 +101,14 @@ pub struct Weighed {
     pub log_success: f64,
     /// w_t = d log J / d log p_t, one for each step.
     pub weights: Vec<f64>,
-    /// False if no run of the search could find the trace within the budget (J = 0). Such a trace has no weights of its own and
-    /// carries those of the smallest budget that can succeed: the CE limit, all ones and log J = sum of log p.
+    /// False if no run of the search could find the trace within the budget (J = 0). Such a trace
+    /// has no weights of its own and carries those of the smallest budget that can succeed: the CE
+    /// limit, all ones and log J = sum of log p.
     pub feasible: bool,
 }
 
-/// A trace-supported surrogate: an objective, the budget it is to be deployed with, and a prior on what misses cost.
+/// A trace-supported surrogate: an objective, the budget it is to be deployed with, and a prior on
+/// what misses cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surrogate {
     objective: Objective,
@@ -120,7 +122,8 @@ impl Surrogate {
         Surrogate { objective, budget, prior: Prior::NONE }
     }
 
-    /// The same with an off-trace prior. Refused for `pass` with a kappa, which has no meaning for rollouts.
+    /// The same with an off-trace prior. Refused for `pass` with a kappa, which has no meaning for
+    /// rollouts.
     pub fn with_prior(self, prior: Prior) -> Result<Self, ObjectiveError> {
         if self.objective == Objective::Pass && prior.kappa() != 1.0 {
             return Err(ObjectiveError::PassKappa);
@@ -146,7 +149,11 @@ impl Surrogate {
     /// log J and the weights of a trace from the log-probabilities of its tactics.
     pub fn weigh(&self, log_p: &[f64]) -> Result<Weighed, ObjectiveError> {
         check_trace(log_p)?;
-        let ones = |feasible| Weighed { log_success: log_p.iter().sum(), weights: vec![1.0; log_p.len()], feasible };
+        let ones = |feasible| Weighed {
+            log_success: log_p.iter().sum(),
+            weights: vec![1.0; log_p.len()],
+            feasible,
+        };
         let length = log_p.len();
         if self.objective == Objective::Ce {
             return Ok(ones(true));
@@ -162,7 +169,11 @@ impl Surrogate {
             Objective::Ua => uniform_allocation(log_p, effective / length as f64, q),
             Objective::Pass => {
                 let proof = geometric::attempts(log_p.iter().sum(), self.budget as f64, q);
-                Weighed { log_success: proof.log_success, weights: vec![proof.elasticity; length], feasible: true }
+                Weighed {
+                    log_success: proof.log_success,
+                    weights: vec![proof.elasticity; length],
+                    feasible: true,
+                }
             }
             Objective::Bfs | Objective::Dfs => match narrow(log_p, q) {
                 Some(steps) => retry::solve(&steps, budget, q),
@@ -170,7 +181,9 @@ impl Surrogate {
             },
             Objective::Rdfs => backtracking(log_p, &Scores::Uniform, budget, q),
             Objective::Vdfs => backtracking(log_p, &Scores::Levin(log_p), budget, q),
-            Objective::Mcts if (budget as u64) < self.objective.minimum_budget(length) => ones(false),
+            Objective::Mcts if (budget as u64) < self.objective.minimum_budget(length) => {
+                ones(false)
+            }
             Objective::Mcts => match narrow(log_p, q) {
                 Some(steps) => widening::solve(&steps, budget, q),
                 None => widening::solve(&wide(log_p, q), budget, q),
@@ -180,8 +193,9 @@ impl Surrogate {
 }
 
 impl Surrogate {
-    /// The same for many traces, in their order: to the last bit what [`Self::weigh`] says of each. `bfs` and `dfs` take traces of one
-    /// length several at a time, because a single recurrence is one long chain that the processor waits for.
+    /// The same for many traces, in their order: to the last bit what [`Self::weigh`] says of each.
+    /// `bfs` and `dfs` take traces of one length several at a time, because a single recurrence is
+    /// one long chain that the processor waits for.
     pub fn weigh_all(&self, traces: &[&[f64]]) -> Vec<Result<Weighed, ObjectiveError>> {
         let q = self.prior.absorption();
         let side_by_side = matches!(self.objective, Objective::Bfs | Objective::Dfs);
@@ -197,14 +211,20 @@ impl Surrogate {
             // Lanes that no trace is left for repeat the last one; a single trace is quicker alone.
             for group in members.chunks(LANES).filter(|group| group.len() > 1) {
                 let trace = |lane: usize| traces[group[lane.min(group.len() - 1)]];
-                let odds = |t: usize| Lanes::odds(std::array::from_fn(|lane| StepOdds::<f64>::new(trace(lane)[t], q)));
+                let odds = |t: usize| {
+                    Lanes::odds(std::array::from_fn(|lane| StepOdds::<f64>::new(trace(lane)[t], q)))
+                };
                 let sums = retry::sums(&(0..length).map(odds).collect::<Vec<_>>(), budget, q);
                 for (lane, &i) in group.iter().enumerate() {
                     weighed[i] = Some(Ok(sums.weighed(q, |s: Lanes| s.0[lane])));
                 }
             }
         }
-        weighed.into_iter().zip(traces).map(|(weighed, log_p)| weighed.unwrap_or_else(|| self.weigh(log_p))).collect()
+        weighed
+            .into_iter()
+            .zip(traces)
+            .map(|(weighed, log_p)| weighed.unwrap_or_else(|| self.weigh(log_p)))
+            .collect()
     }
 }
 
@@ -220,7 +240,8 @@ pub(crate) fn check_trace(log_p: &[f64]) -> Result<(), ObjectiveError> {
 }
 
 fn uniform_allocation(log_p: &[f64], quota: f64, q: f64) -> Weighed {
-    let mut weighed = Weighed { log_success: 0.0, weights: Vec::with_capacity(log_p.len()), feasible: true };
+    let mut weighed =
+        Weighed { log_success: 0.0, weights: Vec::with_capacity(log_p.len()), feasible: true };
     for &log_p in log_p {
         let step = geometric::attempts(log_p, quota, q);
         weighed.log_success += step.log_success;
@@ -239,7 +260,8 @@ fn backtracking(log_p: &[f64], scores: &Scores<'_>, budget: usize, q: f64) -> We
     backtrack::solve(&wide(log_p, q), scores, budget, q).weighed
 }
 
-/// The smallest probability of a whole trace for which every quantity of a recurrence stays well within the range of `f64`.
+/// The smallest probability of a whole trace for which every quantity of a recurrence stays well
+/// within the range of `f64`.
 const NARROW: f64 = -575.0;
 
 fn is_narrow(log_p: &[f64]) -> bool {

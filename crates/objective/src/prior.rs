@@ -10,10 +10,12 @@ pub struct Prior {
 }
 
 impl Prior {
-    /// A miss costs one expansion and the search always comes back: the trace-supported surrogate itself.
+    /// A miss costs one expansion and the search always comes back: the trace-supported surrogate
+    /// itself.
     pub const NONE: Prior = Prior { kappa: 1.0, absorption: 0.0 };
 
-    /// A miss costs `kappa >= 1` expansions in all, and with probability `0 <= absorption < 1` the search never returns.
+    /// A miss costs `kappa >= 1` expansions in all, and with probability `0 <= absorption < 1` the
+    /// search never returns.
     pub fn new(kappa: f64, absorption: f64) -> Result<Self, ObjectiveError> {
         if !(kappa >= 1.0 && kappa.is_finite()) {
             return Err(ObjectiveError::Kappa(kappa));

@@ -1,14 +1,16 @@
-//! `bfs` and `dfs`: retry at the same state until the demonstrated tactic is sampled (eq:bfs_trace_recurrence).
+//! `bfs` and `dfs`: retry at the same state until the demonstrated tactic is sampled
+//! (eq:bfs_trace_recurrence).
 //!
 //! J = P(T_1 + ... + T_L <= N) with geometric T_t. O(L N) time, O(N) memory.
 //!
-//! The weights need no second recurrence. The generating function of T_t is p z / (1 - c z) with c = (1 - p)(1 - q), and
-//! p d/dp of it is itself times (1 - (1 - q) z) / (1 - c z). Summed over all budgets up to N this gives
+//! The weights need no second recurrence. The generating function of T_t is p z / (1 - c z) with c
+//! = (1 - p)(1 - q), and p d/dp of it is itself times (1 - (1 - q) z) / (1 - c z). Summed over all
+//! budgets up to N this gives
 //!
 //! J w_t = sum_n P(S_L = n) * [ c_t^(N - n) + q (1 + c_t + ... + c_t^(N - n - 1)) ],
 //!
-//! which for q = 0 is the criticality of lem:criticality_revised: P(S_L <= N < S_L + T_t'). Every term is positive, so
-//! nothing cancels at either end.
+//! which for q = 0 is the criticality of lem:criticality_revised: P(S_L <= N < S_L + T_t'). Every
+//! term is positive, so nothing cancels at either end.
 
 use crate::Weighed;
 use crate::number::{Arithmetic, Number, StepOdds};
@@ -24,7 +26,11 @@ pub(crate) struct Sums<S> {
     absorbing: Vec<S>,
 }
 
-pub(crate) fn sums<S: Arithmetic>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Sums<S> {
+pub(crate) fn sums<S: Arithmetic>(
+    steps: &[StepOdds<S>],
+    budget: usize,
+    absorption: f64,
+) -> Sums<S> {
     // arrivals[n]: probability of reaching the current state with exactly the n-th expansion.
     let mut arrivals = vec![S::ZERO; budget + 1];
     arrivals[0] = S::ONE;
@@ -43,7 +49,10 @@ pub(crate) fn sums<S: Arithmetic>(steps: &[StepOdds<S>], budget: usize, absorpti
     }
 
     let success = arrivals.iter().fold(S::ZERO, |sum, &arrival| sum + arrival);
-    let critical = steps.iter().map(|step| arrivals.iter().fold(S::ZERO, |sum, &arrival| step.retry * sum + arrival)).collect();
+    let critical = steps
+        .iter()
+        .map(|step| arrivals.iter().fold(S::ZERO, |sum, &arrival| step.retry * sum + arrival))
+        .collect();
     let absorb = |step: &StepOdds<S>| {
         let (mut success, mut sum) = (S::ZERO, S::ZERO);
         for &arrival in &arrivals {
@@ -52,14 +61,19 @@ pub(crate) fn sums<S: Arithmetic>(steps: &[StepOdds<S>], budget: usize, absorpti
         }
         sum
     };
-    let absorbing = if absorption > 0.0 { steps.iter().map(absorb).collect() } else { vec![S::ZERO; steps.len()] };
+    let absorbing = if absorption > 0.0 {
+        steps.iter().map(absorb).collect()
+    } else {
+        vec![S::ZERO; steps.len()]
+    };
     Sums { failure, success, critical, absorbing }
 }
 
 impl<S: Copy> Sums<S> {
     /// log J and the weights; `number` picks one trace's number out of a sum.
     pub(crate) fn weighed<T: Number>(&self, absorption: f64, number: impl Fn(S) -> T) -> Weighed {
-        let (failure, success, q) = (number(self.failure).to_f64(), number(self.success), T::from(absorption));
+        let (failure, success, q) =
+            (number(self.failure).to_f64(), number(self.success), T::from(absorption));
         let weight = |(&c, &a): (&S, &S)| ((number(c) + q * number(a)) / success).to_f64();
         Weighed {
             log_success: if failure < 0.5 { (-failure).ln_1p() } else { success.ln() },

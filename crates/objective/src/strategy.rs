@@ -1,5 +1,5 @@
-//! The framework: a strategy is the triple (selection, advance, miss) over configurations, and its loss and weights follow
-//! mechanically (prop:cat_template).
+//! The framework: a strategy is the triple (selection, advance, miss) over configurations, and its
+//! loss and weights follow mechanically (prop:cat_template).
 //!
 //! ```
 //! use catamount_objective::{Dual, Status, Strategy, solve};
@@ -49,8 +49,9 @@ pub enum Status {
     Live,
 }
 
-/// A search projected onto a demonstrated trace. Nodes are named by index: node t is state x_t, from which the tactic of step t
-/// (counted from 0) advances. Every update must spend budget, so that the recurrence ends.
+/// A search projected onto a demonstrated trace. Nodes are named by index: node t is state x_t,
+/// from which the tactic of step t (counted from 0) advances. Every update must spend budget, so
+/// that the recurrence ends.
 pub trait Strategy {
     /// The projected frontier and memory, remaining budget included.
     type Configuration: Clone + Eq + Hash;
@@ -59,8 +60,9 @@ pub trait Strategy {
     fn start(&self, length: usize, budget: u64) -> Self::Configuration;
     /// Solved, dead or live.
     fn status(&self, configuration: &Self::Configuration, length: usize) -> Status;
-    /// S(x | c; p): the nodes that may be expanded next, with their probabilities. These may depend on the policy: compute with
-    /// the given `p` (one [`Dual`] a step) and the derivatives are carried along.
+    /// S(x | c; p): the nodes that may be expanded next, with their probabilities. These may depend
+    /// on the policy: compute with the given `p` (one [`Dual`] a step) and the derivatives are
+    /// carried along.
     fn selection(&self, configuration: &Self::Configuration, p: &[Dual]) -> Vec<(usize, Dual)>;
     /// U+: the demonstrated tactic was sampled at the node.
     fn advance(&self, configuration: &Self::Configuration, node: usize) -> Self::Configuration;
@@ -68,17 +70,26 @@ pub trait Strategy {
     fn miss(&self, configuration: &Self::Configuration, node: usize) -> Self::Configuration;
 }
 
-/// log J and weights of any strategy, from the recurrence alone (eq:trace_supported_recurrence). Exact, and as slow as the number of
-/// configurations the strategy can reach.
-pub fn solve<A: Strategy>(strategy: &A, log_p: &[f64], budget: u64, absorption: f64) -> Result<Weighed, ObjectiveError> {
+/// log J and weights of any strategy, from the recurrence alone (eq:trace_supported_recurrence).
+/// Exact, and as slow as the number of configurations the strategy can reach.
+pub fn solve<A: Strategy>(
+    strategy: &A,
+    log_p: &[f64],
+    budget: u64,
+    absorption: f64,
+) -> Result<Weighed, ObjectiveError> {
     check_trace(log_p)?;
     let length = log_p.len();
-    let odds: Vec<(Dual, Dual)> =
-        wide(log_p, 0.0).iter().enumerate().map(|(t, step)| Dual::odds(step.hit, step.miss, t, length)).collect();
+    let odds: Vec<(Dual, Dual)> = wide(log_p, 0.0)
+        .iter()
+        .enumerate()
+        .map(|(t, step)| Dual::odds(step.hit, step.miss, t, length))
+        .collect();
     let hits: Vec<Dual> = odds.iter().map(|(hit, _)| hit.clone()).collect();
     let survive = Dual::constant(1.0 - absorption);
 
-    // Post-order over the configurations with an explicit stack: budgets are deeper than call stacks.
+    // Post-order over the configurations with an explicit stack: budgets are deeper than call
+    // stacks.
     let start = strategy.start(length, budget);
     let mut solved: HashMap<A::Configuration, Dual> = HashMap::new();
     let mut stack = vec![start.clone()];
@@ -95,19 +106,32 @@ pub fn solve<A: Strategy>(strategy: &A, log_p: &[f64], budget: u64, absorption: 
                     .selection(&configuration, &hits)
                     .into_iter()
                     .map(|(node, chance)| {
-                        (node, chance, strategy.advance(&configuration, node), strategy.miss(&configuration, node))
+                        (
+                            node,
+                            chance,
+                            strategy.advance(&configuration, node),
+                            strategy.miss(&configuration, node),
+                        )
                     })
                     .collect();
                 let waiting = stack.len();
                 for (_, _, advanced, missed) in &branches {
-                    stack.extend([advanced, missed].into_iter().filter(|c| !solved.contains_key(*c)).cloned());
+                    stack.extend(
+                        [advanced, missed]
+                            .into_iter()
+                            .filter(|c| !solved.contains_key(*c))
+                            .cloned(),
+                    );
                 }
                 (stack.len() == waiting).then(|| {
-                    branches.iter().fold(Dual::constant(0.0), |sum, (node, chance, advanced, missed)| {
-                        let (hit, miss) = &odds[*node];
-                        let missed = &(miss * &survive) * &solved[missed];
-                        &sum + &(chance * &(&(hit * &solved[advanced]) + &missed))
-                    })
+                    branches.iter().fold(
+                        Dual::constant(0.0),
+                        |sum, (node, chance, advanced, missed)| {
+                            let (hit, miss) = &odds[*node];
+                            let missed = &(miss * &survive) * &solved[missed];
+                            &sum + &(chance * &(&(hit * &solved[advanced]) + &missed))
+                        },
+                    )
                 })
             }
         };
@@ -119,11 +143,16 @@ pub fn solve<A: Strategy>(strategy: &A, log_p: &[f64], budget: u64, absorption: 
 
     let success = &solved[&start];
     if success.is_zero() {
-        return Ok(Weighed { log_success: log_p.iter().sum(), weights: vec![1.0; length], feasible: false });
+        return Ok(Weighed {
+            log_success: log_p.iter().sum(),
+            weights: vec![1.0; length],
+            feasible: false,
+        });
     }
     // Near one, take the logarithm from the failure: Wide carries the difference.
     let failure = &Dual::constant(1.0) - success;
-    let log_success = if failure.value() < 0.5 { (-failure.value()).ln_1p() } else { success.ln_value() };
+    let log_success =
+        if failure.value() < 0.5 { (-failure.value()).ln_1p() } else { success.ln_value() };
 
     Ok(Weighed { log_success, weights: success.elasticities(length), feasible: true })
 }

@@ -1,16 +1,22 @@
-//! The eight built-in objectives as triples: the paper's definitions, word for word, against which the fast versions are tested.
+//! The eight built-in objectives as triples: the paper's definitions, word for word, against which
+//! the fast versions are tested.
 
 use crate::dual::Dual;
 use crate::error::ObjectiveError;
 use crate::objective::{Objective, Surrogate, Weighed};
 use crate::strategy::{Status, Strategy, solve};
 
-/// Solves a surrogate by the generic recurrence over its triple. `ua` is a product of one-step problems and is refused (`None`)
-/// where its quota N_eff / L is no whole number, because no search has a fractional attempt.
-pub fn by_recurrence(surrogate: &Surrogate, log_p: &[f64]) -> Result<Option<Weighed>, ObjectiveError> {
+/// Solves a surrogate by the generic recurrence over its triple. `ua` is a product of one-step
+/// problems and is refused (`None`) where its quota N_eff / L is no whole number, because no search
+/// has a fractional attempt.
+pub fn by_recurrence(
+    surrogate: &Surrogate,
+    log_p: &[f64],
+) -> Result<Option<Weighed>, ObjectiveError> {
     let (length, q) = (log_p.len(), surrogate.prior().absorption());
     let effective = surrogate.prior().effective_budget(length, surrogate.budget());
-    let budget = if surrogate.budget() < length as u64 { surrogate.budget() } else { effective as u64 };
+    let budget =
+        if surrogate.budget() < length as u64 { surrogate.budget() } else { effective as u64 };
     Ok(Some(match surrogate.objective() {
         Objective::Ce => solve(&Rollouts, log_p, 1, 0.0)?,
         Objective::Pass => solve(&Rollouts, log_p, surrogate.budget(), q)?,
@@ -34,7 +40,8 @@ pub fn by_recurrence(surrogate: &Surrogate, log_p: &[f64]) -> Result<Option<Weig
     }))
 }
 
-/// Pass@N: (r, t), the rollouts left and the next step (eq:passn_recurrence). With one rollout, cross-entropy.
+/// Pass@N: (r, t), the rollouts left and the next step (eq:passn_recurrence). With one rollout,
+/// cross-entropy.
 struct Rollouts;
 
 impl Strategy for Rollouts {
@@ -88,7 +95,8 @@ impl Strategy for Retry {
     }
 }
 
-/// RDFS and VDFS: the frontier is the whole active path, and after a miss the selector draws from it.
+/// RDFS and VDFS: the frontier is the whole active path, and after a miss the selector draws from
+/// it.
 struct Backtrack {
     /// By Levin score rather than uniformly.
     levin: bool,
@@ -114,7 +122,11 @@ impl Strategy for Backtrack {
         let mut scores = vec![Dual::constant(1.0)];
         for (k, p) in p.iter().enumerate().take(t) {
             product = &product * p;
-            scores.push(if self.levin { product.powf(1.0 / (k + 1) as f64) } else { Dual::constant(1.0) });
+            scores.push(if self.levin {
+                product.powf(1.0 / (k + 1) as f64)
+            } else {
+                Dual::constant(1.0)
+            });
         }
         let total = scores.iter().fold(Dual::constant(0.0), |sum, score| &sum + score);
         scores.iter().enumerate().map(|(k, score)| (k, score / &total)).collect()
@@ -129,7 +141,8 @@ impl Strategy for Backtrack {
     }
 }
 
-/// MCTS: visit counts and samples at every state of the trace. Backed-up values are left out: on a trace nothing reads them.
+/// MCTS: visit counts and samples at every state of the trace. Backed-up values are left out: on a
+/// trace nothing reads them.
 struct Widening;
 
 impl Strategy for Widening {
@@ -160,7 +173,11 @@ impl Strategy for Widening {
         next
     }
 
-    fn miss(&self, (nodes, length, budget): &Self::Configuration, node: usize) -> Self::Configuration {
+    fn miss(
+        &self,
+        (nodes, length, budget): &Self::Configuration,
+        node: usize,
+    ) -> Self::Configuration {
         let mut nodes = nodes.clone();
         nodes[node].1 += 1;
         for visited in &mut nodes[..=node] {

@@ -1,7 +1,8 @@
 //! A floating-point number with about 31 decimal digits and an unbounded exponent.
 //!
-//! The value is (hi + lo) * 2^(512 * chunk): a pair of doubles for precision, and a coarse exponent for range. The coarse
-//! exponent moves only when the pair leaves [2^-256, 2^256), so ordinary operations pay for it with one comparison.
+//! The value is (hi + lo) * 2^(512 * chunk): a pair of doubles for precision, and a coarse exponent
+//! for range. The coarse exponent moves only when the pair leaves [2^-256, 2^256), so ordinary
+//! operations pay for it with one comparison.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -56,7 +57,8 @@ fn quick_two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, b - (sum - a))
 }
 
-/// Halves of 26 bits each. (Dekker's; a fused multiply-add is a slow library call on baseline x86-64.)
+/// Halves of 26 bits each. (Dekker's; a fused multiply-add is a slow library call on baseline
+/// x86-64.)
 fn split(a: f64) -> (f64, f64) {
     let shifted = 134_217_729.0 * a;
     let high = shifted - (shifted - a);
@@ -94,10 +96,17 @@ impl Add for Wide {
         if other.hi == 0.0 {
             return self;
         }
-        let (big, mut small) = if self.chunk >= other.chunk { (self, other) } else { (other, self) };
+        let (big, mut small) =
+            if self.chunk >= other.chunk { (self, other) } else { (other, self) };
         match big.chunk - small.chunk {
             0 => {}
-            1 => small = Wide { hi: small.hi * INVERSE_CHUNK, lo: small.lo * INVERSE_CHUNK, chunk: big.chunk },
+            1 => {
+                small = Wide {
+                    hi: small.hi * INVERSE_CHUNK,
+                    lo: small.lo * INVERSE_CHUNK,
+                    chunk: big.chunk,
+                }
+            }
             _ => return big,
         }
         let (sum, error) = two_sum(big.hi, small.hi);

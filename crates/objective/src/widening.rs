@@ -1,18 +1,22 @@
-//! `mcts`: progressive widening on the trace. A node visited n times may have sampled ceil(sqrt(n+1)) tactics (eq:mcts_selector).
+//! `mcts`: progressive widening on the trace. A node visited n times may have sampled
+//! ceil(sqrt(n+1)) tactics (eq:mcts_selector).
 //!
-//! Give every node its own clock, which ticks once for each expansion at or below it. Until the demonstrated tactic is found, at
-//! tick T say, every tick samples at the node. From then on it widens when its clock reads j^2 with j >= T, whatever comes of
-//! the sample, and every other tick is its child's. So the child's clock is a function of the parent's clock and T:
+//! Give every node its own clock, which ticks once for each expansion at or below it. Until the
+//! demonstrated tactic is found, at tick T say, every tick samples at the node. From then on it
+//! widens when its clock reads j^2 with j >= T, whatever comes of the sample, and every other tick
+//! is its child's. So the child's clock is a function of the parent's clock and T:
 //!
 //! g_k(n) = sum_T p c^(T-1) u^W g_{k+1}(child(n, T)),
 //!
-//! where g_k(n) is the probability that the proof is completed exactly at reading n of x_k's clock, W counts the widening samples
-//! spent by then, and u = 1 - q (1 - p) is the chance that one of them is not absorbed. O(L N^2) time, O(L N) memory.
+//! where g_k(n) is the probability that the proof is completed exactly at reading n of x_k's clock,
+//! W counts the widening samples spent by then, and u = 1 - q (1 - p) is the chance that one of
+//! them is not absorbed. O(L N^2) time, O(L N) memory.
 
 use crate::Weighed;
 use crate::number::{Number, StepOdds};
 
-/// The smallest budget with which a trace of this length can be found: every tactic at once, and the widening it pays for.
+/// The smallest budget with which a trace of this length can be found: every tactic at once, and
+/// the widening it pays for.
 pub fn minimum_budget(length: usize) -> u64 {
     let mut reading = 1;
     for _ in 1..length {
@@ -28,8 +32,9 @@ pub fn minimum_budget(length: usize) -> u64 {
     reading
 }
 
-/// A run of consecutive ticks of the child: readings `child..child + len` of its clock are readings `parent..` of the parent's,
-/// after `widened` widening samples. (A clock reads 1 after its first tick.)
+/// A run of consecutive ticks of the child: readings `child..child + len` of its clock are readings
+/// `parent..` of the parent's, after `widened` widening samples. (A clock reads 1 after its first
+/// tick.)
 struct Run {
     parent: usize,
     child: usize,
@@ -37,7 +42,8 @@ struct Run {
     widened: usize,
 }
 
-/// The child's runs up to reading `last` of the parent's clock, the child having been found at reading `found`.
+/// The child's runs up to reading `last` of the parent's clock, the child having been found at
+/// reading `found`.
 fn runs(found: usize, last: usize) -> impl Iterator<Item = Run> {
     let (mut reading, mut child, mut square, mut widened) = (found, 1, found, 0);
     std::iter::from_fn(move || {
@@ -87,7 +93,11 @@ pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption:
     let mut finished: Vec<Vec<S>> = vec![Vec::new(); length];
     let deepest = length - 1;
     finished[deepest] = std::iter::once(S::ZERO)
-        .chain(levels[deepest].retry[..levels[deepest].last].iter().map(|&power| steps[deepest].hit * power))
+        .chain(
+            levels[deepest].retry[..levels[deepest].last]
+                .iter()
+                .map(|&power| steps[deepest].hit * power),
+        )
         .collect();
     for k in (0..deepest).rev() {
         let level = &levels[k];
@@ -110,7 +120,8 @@ pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption:
     let mut reach = vec![S::ONE; budget + 1];
     let mut weights = Vec::with_capacity(length);
     for (k, (step, level)) in steps.iter().zip(&levels).enumerate() {
-        // d/dlog p of p c^(T-1) u^W is that, less (T-1) p (1-q) p c^(T-2) u^W, plus W q p times p c^(T-1) u^(W-1).
+        // d/dlog p of p c^(T-1) u^W is that, less (T-1) p (1-q) p c^(T-2) u^W, plus W q p times p
+        // c^(T-1) u^(W-1).
         let slope = step.hit * (S::ONE - q);
         let mut derivative = S::ZERO;
         let mut below = vec![S::ZERO; levels.get(k + 1).map_or(0, |next| next.last + 1)];
@@ -131,7 +142,9 @@ pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption:
                 let child = &finished[k + 1][run.child..run.child + run.len];
                 let above = &reach[run.parent..run.parent + run.len];
                 let mut meeting = S::ZERO;
-                for ((sum, &value), &above) in below[run.child..run.child + run.len].iter_mut().zip(child).zip(above) {
+                for ((sum, &value), &above) in
+                    below[run.child..run.child + run.len].iter_mut().zip(child).zip(above)
+                {
                     *sum = *sum + factor * above;
                     meeting = meeting + value * above;
                 }
@@ -172,8 +185,9 @@ mod tests {
                 child += 1;
                 expected.push((reading + 1, child));
             }
-            let got: Vec<(usize, usize)> =
-                runs(found, 100).flat_map(|run| (0..run.len).map(move |i| (run.parent + i, run.child + i))).collect();
+            let got: Vec<(usize, usize)> = runs(found, 100)
+                .flat_map(|run| (0..run.len).map(move |i| (run.parent + i, run.child + i)))
+                .collect();
             assert_eq!(got, expected, "found at {found}");
         }
     }

@@ -1,4 +1,5 @@
-//! Reference answers, computed with sixty digits by an independent program (see `golden/README.md`).
+//! Reference answers, computed with sixty digits by an independent program (see
+//! `golden/README.md`).
 
 use catamount_objective::{Objective, Prior, Surrogate};
 use serde::Deserialize;
@@ -16,7 +17,9 @@ struct Case {
 
 #[test]
 fn reference_answers() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/golden/weights.jsonl")).unwrap();
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/golden/weights.jsonl"))
+            .unwrap();
     let cases: Vec<Case> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(cases.len() > 100);
     let close = |got: f64, expected: f64| (got - expected).abs() <= 1e-9 * expected.abs() + 1e-13;
@@ -24,8 +27,13 @@ fn reference_answers() {
     for (index, case) in cases.iter().enumerate() {
         let objective: Objective = case.objective.parse().unwrap();
         let prior = Prior::new(case.kappa, case.absorption).unwrap();
-        let weighed = Surrogate::new(objective, case.budget).with_prior(prior).unwrap().weigh(&case.logp).unwrap();
-        let weights = weighed.weights.iter().zip(&case.weights).all(|(&got, &expected)| close(got, expected));
+        let weighed = Surrogate::new(objective, case.budget)
+            .with_prior(prior)
+            .unwrap()
+            .weigh(&case.logp)
+            .unwrap();
+        let weights =
+            weighed.weights.iter().zip(&case.weights).all(|(&got, &expected)| close(got, expected));
         if !(weighed.feasible && weights && close(weighed.log_success, case.log_success)) {
             wrong.push(format!(
                 "line {}: {} {:?}\n   got {} {:?}\n  want {} {:?}",

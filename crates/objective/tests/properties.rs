@@ -1,10 +1,15 @@
-//! The fast versions against the recurrence they come from, and the paper's identities, on random traces.
+//! The fast versions against the recurrence they come from, and the paper's identities, on random
+//! traces.
 
 use catamount_objective::{Objective, Prior, Surrogate, Weighed, by_recurrence};
 use proptest::prelude::*;
 
 fn weigh(objective: Objective, budget: u64, kappa: f64, q: f64, log_p: &[f64]) -> Weighed {
-    Surrogate::new(objective, budget).with_prior(Prior::new(kappa, q).unwrap()).unwrap().weigh(log_p).unwrap()
+    Surrogate::new(objective, budget)
+        .with_prior(Prior::new(kappa, q).unwrap())
+        .unwrap()
+        .weigh(log_p)
+        .unwrap()
 }
 
 fn close(got: f64, expected: f64) -> bool {
@@ -21,7 +26,10 @@ fn trace(longest: usize) -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn prior() -> impl Strategy<Value = (f64, f64)> {
-    (prop_oneof![Just(1.0), Just(3.0), 1.0..6.0f64], prop_oneof![Just(0.0), Just(0.02), 0.0..0.9f64])
+    (
+        prop_oneof![Just(1.0), Just(3.0), 1.0..6.0f64],
+        prop_oneof![Just(0.0), Just(0.02), 0.0..0.9f64],
+    )
 }
 
 proptest! {
@@ -30,7 +38,8 @@ proptest! {
     #[test]
     fn fast_versions_equal_the_recurrence(log_p in trace(5), extra in 0u64..30, (kappa, q) in prior(), which in 0..Objective::ALL.len()) {
         let objective = Objective::ALL[which];
-        // Brute force over MCTS configurations explodes; and the others need no more than this to differ.
+        // Brute force over MCTS configurations explodes; and the others need no more than this to
+        // differ.
         let log_p = if objective == Objective::Mcts { &log_p[..log_p.len().min(3)] } else { &log_p[..] };
         let budget = if objective == Objective::Ua { (1 + extra / 3) * log_p.len() as u64 } else { log_p.len() as u64 + extra };
         let kappa = if matches!(objective, Objective::Pass | Objective::Ua) { 1.0 } else { kappa };
@@ -38,9 +47,11 @@ proptest! {
         let fast = surrogate.weigh(log_p).unwrap();
         let slow = by_recurrence(&surrogate, log_p).unwrap().expect("whole quota");
         prop_assert_eq!(fast.feasible, slow.feasible, "{} {:?} {}", objective, log_p, budget);
-        prop_assert!(close(fast.log_success, slow.log_success), "{objective} N={budget} {log_p:?}: {fast:?} {slow:?}");
+        prop_assert!(close(fast.log_success, slow.log_success), "{objective} N={budget} \
+         {log_p:?}: {fast:?} {slow:?}");
         for (got, expected) in fast.weights.iter().zip(&slow.weights) {
-            prop_assert!(close(*got, *expected), "{objective} N={budget} {log_p:?}: {fast:?} {slow:?}");
+            prop_assert!(close(*got, *expected), "{objective} N={budget} {log_p:?}: {fast:?} \
+             {slow:?}");
         }
     }
 
@@ -65,21 +76,24 @@ proptest! {
         let objective = Objective::ALL[which];
         let kappa = if objective == Objective::Pass { 1.0 } else { kappa };
         let weighed = weigh(objective, budget, kappa, q, &log_p);
-        prop_assert!(weighed.log_success.is_finite() && weighed.log_success <= 0.0, "{objective} {weighed:?}");
+        prop_assert!(weighed.log_success.is_finite() && weighed.log_success <= 0.0, "{objective} \
+         {weighed:?}");
         for &weight in &weighed.weights {
             prop_assert!(weight.is_finite(), "{objective} {weighed:?}");
-            // Raising p_t also moves the backtracking distribution of vdfs, and under absorption it makes every widening sample
-            // of mcts safer; every other weight is a probability.
+            // Raising p_t also moves the backtracking distribution of vdfs, and under absorption it
+            // makes every widening sample of mcts safer; every other weight is a probability.
             let bounds = match objective {
                 Objective::Vdfs => -0.5..=2.0,
                 Objective::Mcts if q > 0.0 => -1e-13..=30.0,
                 _ => -1e-13..=1.0 + 1e-9,
             };
-            prop_assert!(bounds.contains(&weight), "{objective} N={budget} q={q} {log_p:?} {weighed:?}");
+            prop_assert!(bounds.contains(&weight), "{objective} N={budget} q={q} {log_p:?} \
+             {weighed:?}");
         }
     }
 
-    /// lem:criticality_revised: w_t = 1 - P(S_L + T_t' <= N) / P(S_L <= N), with P(S_L + T_t') the trace with step t twice.
+    /// lem:criticality_revised: w_t = 1 - P(S_L + T_t' <= N) / P(S_L <= N), with P(S_L + T_t') the
+    /// trace with step t twice.
     #[test]
     fn the_retry_weight_is_a_criticality(log_p in prop::collection::vec(-5.0..-0.05f64, 1..6), extra in 1u64..60) {
         let budget = log_p.len() as u64 + extra;
@@ -92,7 +106,8 @@ proptest! {
         }
     }
 
-    /// eq:mf_budget_average: the retry weight averages the local criticality h(p_t, B_t) over the residual budget.
+    /// eq:mf_budget_average: the retry weight averages the local criticality h(p_t, B_t) over the
+    /// residual budget.
     #[test]
     fn the_retry_weight_is_a_budget_average(log_p in prop::collection::vec(-4.0..-0.05f64, 2..5), extra in 0u64..40) {
         let budget = log_p.len() as u64 + extra;
@@ -124,7 +139,8 @@ proptest! {
         }
     }
 
-    /// At the minimal budget a strategy must execute the trace without a miss, and every weight is 1. (Not so for `mcts`: see below.)
+    /// At the minimal budget a strategy must execute the trace without a miss, and every weight is
+    /// 1. (Not so for `mcts`: see below.)
     #[test]
     fn minimal_budget_is_cross_entropy(log_p in trace(7), which in 0..Objective::ALL.len() - 1) {
         let objective = Objective::ALL[which];
@@ -149,8 +165,9 @@ fn absorption_leaves_a_floor() {
     }
 }
 
-/// The paper calls the minimal-budget endpoint universal, but `mcts` has slack there: a node found at once must still widen at its
-/// next tick, so a first miss costs nothing. For L = 2 and N = 3, J = p_1 p_2 + (1 - p_1) p_1 p_2.
+/// The paper calls the minimal-budget endpoint universal, but `mcts` has slack there: a node found
+/// at once must still widen at its next tick, so a first miss costs nothing. For L = 2 and N = 3, J
+/// = p_1 p_2 + (1 - p_1) p_1 p_2.
 #[test]
 fn mcts_has_slack_at_its_minimal_budget() {
     let (p1, p2) = (0.3f64, 0.4f64);
@@ -161,11 +178,19 @@ fn mcts_has_slack_at_its_minimal_budget() {
 
 #[test]
 fn infeasible_budgets_take_the_ce_limit_and_say_so() {
-    for (objective, budget) in
-        [(Objective::Bfs, 2), (Objective::Ua, 2), (Objective::Vdfs, 0), (Objective::Mcts, 5), (Objective::Pass, 0)]
-    {
+    for (objective, budget) in [
+        (Objective::Bfs, 2),
+        (Objective::Ua, 2),
+        (Objective::Vdfs, 0),
+        (Objective::Mcts, 5),
+        (Objective::Pass, 0),
+    ] {
         let weighed = weigh(objective, budget, 1.0, 0.0, &[-1.0, -2.0, -3.0]);
-        assert_eq!(weighed, Weighed { log_success: -6.0, weights: vec![1.0; 3], feasible: false }, "{objective}");
+        assert_eq!(
+            weighed,
+            Weighed { log_success: -6.0, weights: vec![1.0; 3], feasible: false },
+            "{objective}"
+        );
     }
     // The prior may push an otherwise sufficient budget below the minimum of `mcts`.
     assert!(!weigh(Objective::Mcts, 9, 5.0, 0.0, &[-1.0, -2.0, -3.0]).feasible);
@@ -178,10 +203,20 @@ fn questions_without_an_answer_are_refused_with_a_reason() {
     assert!(bfs.weigh(&[-1.0, 0.5]).unwrap_err().to_string().contains("step 2 is positive"));
     assert!(bfs.weigh(&[f64::NAN]).unwrap_err().to_string().contains("not a number"));
     assert!(bfs.weigh(&[f64::NEG_INFINITY]).unwrap_err().to_string().contains("never sampled"));
-    assert!("foo".parse::<Objective>().unwrap_err().to_string().contains("ce, ua, pass, bfs, dfs, rdfs, vdfs, mcts"));
+    assert!(
+        "foo"
+            .parse::<Objective>()
+            .unwrap_err()
+            .to_string()
+            .contains("ce, ua, pass, bfs, dfs, rdfs, vdfs, mcts")
+    );
     let kappa = Surrogate::new(Objective::Pass, 16).with_prior(Prior::new(2.0, 0.0).unwrap());
     assert!(kappa.unwrap_err().to_string().contains("rollouts"));
-    assert!(Prior::new(0.5, 0.0).is_err() && Prior::new(1.0, 1.0).is_err() && Prior::new(f64::NAN, 0.0).is_err());
+    assert!(
+        Prior::new(0.5, 0.0).is_err()
+            && Prior::new(1.0, 1.0).is_err()
+            && Prior::new(f64::NAN, 0.0).is_err()
+    );
 }
 
 /// L = 200 at N = 100,000, where memory, range and rounding are all at their worst.
@@ -190,11 +225,17 @@ fn the_largest_traces_fit() {
     let log_p: Vec<f64> = (0..200).map(|i| -0.05 * f64::from(i)).collect();
     for objective in [Objective::Bfs, Objective::Ua, Objective::Pass] {
         let weighed = weigh(objective, 100_000, 1.0, 0.0, &log_p);
-        assert!(weighed.log_success < 0.0 && weighed.weights[199] >= weighed.weights[10], "{objective}");
+        assert!(
+            weighed.log_success < 0.0 && weighed.weights[199] >= weighed.weights[10],
+            "{objective}"
+        );
     }
     let short: Vec<f64> = log_p.iter().map(|l| l / 100.0 - 0.01).collect();
     for objective in [Objective::Rdfs, Objective::Vdfs] {
         let weighed = weigh(objective, 30_000, 1.0, 0.0, &short);
-        assert!(weighed.log_success.is_finite() && weighed.weights.iter().all(|w| w.is_finite()), "{objective}");
+        assert!(
+            weighed.log_success.is_finite() && weighed.weights.iter().all(|w| w.is_finite()),
+            "{objective}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! How well the n-gram policy predicts held-out steps, and how fast it is:
-//! `cargo run --release -p catamount-policies --example ngram_score -- train.jsonl test.jsonl [STEPS]`
+//! `cargo run --release -p catamount-policies --example ngram_score -- train.jsonl test.jsonl
+//! [STEPS]`
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,7 +11,9 @@ use catamount_traces::{Step, Steps, read_any};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [train, test, steps @ ..] = arguments.as_slice() else { return Err("usage: ngram_score TRAIN TEST [STEPS]".into()) };
+    let [train, test, steps @ ..] = arguments.as_slice() else {
+        return Err("usage: ngram_score TRAIN TEST [STEPS]".into());
+    };
     let pool: Steps = steps.first().map_or(Ok(Steps::ALL), |steps| steps.parse())?;
     let train = read_any(Path::new(train))?.traces;
     let started = Instant::now();
@@ -20,7 +23,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("fitted to {fitted} steps in {:.2} s", started.elapsed().as_secs_f64());
 
     let test = read_any(Path::new(test))?.traces;
-    let steps: Vec<&Step> = test.iter().filter(|trace| pool.contains(trace.steps.len())).flat_map(|trace| &trace.steps).collect();
+    let steps: Vec<&Step> = test
+        .iter()
+        .filter(|trace| pool.contains(trace.steps.len()))
+        .flat_map(|trace| &trace.steps)
+        .collect();
     let mut known: Vec<f64> = Vec::new();
     let mut hits = [0usize; 4];
     for step in &steps {
@@ -28,7 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if log_p.is_finite() {
             known.push(log_p);
         }
-        let rank = policy.top(&step.state, 64).iter().position(|(tactic, _)| *tactic == step.tactic);
+        let rank =
+            policy.top(&step.state, 64).iter().position(|(tactic, _)| *tactic == step.tactic);
         for (hit, within) in hits.iter_mut().zip([1, 4, 16, 64]) {
             *hit += usize::from(rank.is_some_and(|rank| rank < within));
         }
@@ -57,12 +65,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut samples = 0;
         for round in 0..rounds {
             for (id, state) in (0..).zip(states.iter().take(4000)) {
-                policy.submit(Request { id, state: (*state).into(), samples: 4, stream: Stream::new(id).child(round) });
+                policy.submit(Request {
+                    id,
+                    state: (*state).into(),
+                    samples: 4,
+                    stream: Stream::new(id).child(round),
+                });
             }
-            samples += policy.poll().into_iter().map(|(_, answer)| answer.map_or(0, |samples| samples.len())).sum::<usize>();
+            samples += policy
+                .poll()
+                .into_iter()
+                .map(|(_, answer)| answer.map_or(0, |samples| samples.len()))
+                .sum::<usize>();
         }
         let rate = samples as f64 / started.elapsed().as_secs_f64();
-        println!("{rate:.0} samples/s at {name} states, 4 a state, {} threads", rayon::current_num_threads());
+        println!(
+            "{rate:.0} samples/s at {name} states, 4 a state, {} threads",
+            rayon::current_num_threads()
+        );
     }
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! Tactics from any OpenAI-compatible completions server: vLLM, SGLang, llama.cpp and others.
 //!
-//! Each sample is one HTTP request with its own seed, derived from its random stream: where the server honours seeds, the
-//! same stream gives the same samples, and fewer samples are a prefix of more. With [`HttpSettings::grouped`] a question is
-//! one request with `n` set, which is fewer requests but ties the samples of a question together.
+//! Each sample is one HTTP request with its own seed, derived from its random stream: where the
+//! server honours seeds, the same stream gives the same samples, and fewer samples are a prefix of
+//! more. With [`HttpSettings::grouped`] a question is one request with `n` set, which is fewer
+//! requests but ties the samples of a question together.
 //!
-//! A tactic's log-probability is the sum over the tokens that the server reports. vLLM reports the stop token among them;
-//! llama.cpp does not report the tokens of a stop string, so that there log p lacks the end of the tactic. Both report probabilities at
-//! temperature 1 unless told otherwise when started.
+//! A tactic's log-probability is the sum over the tokens that the server reports. vLLM reports the
+//! stop token among them; llama.cpp does not report the tokens of a stop string, so that there log
+//! p lacks the end of the tactic. Both report probabilities at temperature 1 unless told otherwise
+//! when started.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,9 +30,11 @@ mod reply;
 pub struct HttpSettings {
     /// The server's address, with or without `/v1`: `http://127.0.0.1:8000`.
     pub url: String,
-    /// The model's name, or that of a LoRA adapter that the server has loaded; some servers need none.
+    /// The model's name, or that of a LoRA adapter that the server has loaded; some servers need
+    /// none.
     pub model: Option<String>,
-    /// The prompt, in which `{state}` stands for the state. It must be the prompt that the model was trained with.
+    /// The prompt, in which `{state}` stands for the state. It must be the prompt that the model
+    /// was trained with.
     pub prompt: String,
     /// The sampling temperature.
     pub temperature: f64,
@@ -77,10 +81,16 @@ impl HttpSettings {
     fn check(&self) -> Result<(), HttpError> {
         let wrong = |what: String| Err(HttpError(what));
         if !(self.url.starts_with("http://") || self.url.starts_with("https://")) {
-            return wrong(format!("{:?} is no server address; write it as http://127.0.0.1:8000", self.url));
+            return wrong(format!(
+                "{:?} is no server address; write it as http://127.0.0.1:8000",
+                self.url
+            ));
         }
         if !self.prompt.contains("{state}") {
-            return wrong(format!("the prompt {:?} has no {{state}} in it, so every state would look the same", self.prompt));
+            return wrong(format!(
+                "the prompt {:?} has no {{state}} in it, so every state would look the same",
+                self.prompt
+            ));
         }
         if !(self.temperature.is_finite() && self.temperature >= 0.0) {
             return wrong(format!("temperature {} is no number from 0 on", self.temperature));
@@ -120,7 +130,8 @@ struct Open {
 }
 
 impl Http {
-    /// A policy on a server. Nothing is sent yet; a server that cannot be reached shows as a fault of each question.
+    /// A policy on a server. Nothing is sent yet; a server that cannot be reached shows as a fault
+    /// of each question.
     pub fn new(settings: HttpSettings) -> Result<Self, HttpError> {
         settings.check()?;
         let (jobs, queue) = channel::<Job>();
@@ -138,20 +149,29 @@ impl Http {
                     };
                     // A lost answer would leave the asker waiting for ever.
                     let answer = catch_unwind(AssertUnwindSafe(|| client.ask(&job)))
-                        .unwrap_or_else(|_| Err(Fault("the HTTP client panicked; please report this".into())));
+                        .unwrap_or_else(|_| {
+                            Err(Fault("the HTTP client panicked; please report this".into()))
+                        });
                     if done.send((job.serial, job.first, answer)).is_err() {
                         return;
                     }
                 }
             };
             let named = thread::Builder::new().name(format!("http-{number}"));
-            named.spawn(work).map_err(|e| HttpError(format!("cannot start a thread for requests: {e}")))?;
+            named
+                .spawn(work)
+                .map_err(|e| HttpError(format!("cannot start a thread for requests: {e}")))?;
         }
         Ok(Http { settings, jobs, answers, open: HashMap::new(), next: 0, closing })
     }
 
     /// Takes one answer in; says whether a question is settled by it.
-    fn settle(&mut self, serial: u64, first: usize, answer: Result<Vec<Sample>, Fault>) -> Option<Answer> {
+    fn settle(
+        &mut self,
+        serial: u64,
+        first: usize,
+        answer: Result<Vec<Sample>, Fault>,
+    ) -> Option<Answer> {
         let open = self.open.get_mut(&serial)?;
         match answer {
             Err(fault) => {
@@ -190,18 +210,36 @@ impl Policy for Http {
         };
         let missing = parts.len();
         for (first, samples) in parts {
-            let stream = if self.settings.grouped { request.stream } else { request.stream.child(first as u64) };
-            let job = Job { serial, first, samples, prompt: prompt.clone(), stream, cancelled: cancelled.clone() };
+            let stream = if self.settings.grouped {
+                request.stream
+            } else {
+                request.stream.child(first as u64)
+            };
+            let job = Job {
+                serial,
+                first,
+                samples,
+                prompt: prompt.clone(),
+                stream,
+                cancelled: cancelled.clone(),
+            };
             // The workers live as long as this sender; were they gone, polling would say so.
             let _ = self.jobs.send(job);
         }
-        self.open.insert(serial, Open { id: request.id, missing, samples: vec![None; request.samples], cancelled });
+        self.open.insert(
+            serial,
+            Open { id: request.id, missing, samples: vec![None; request.samples], cancelled },
+        );
     }
 
     fn poll(&mut self) -> Vec<Answer> {
         let mut ready: Vec<Answer> = Vec::new();
-        let none_wanted: Vec<u64> =
-            self.open.iter().filter(|(_, open)| open.samples.is_empty()).map(|(serial, _)| *serial).collect();
+        let none_wanted: Vec<u64> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.samples.is_empty())
+            .map(|(serial, _)| *serial)
+            .collect();
         for serial in none_wanted {
             ready.extend(self.open.remove(&serial).map(|open| (open.id, Ok(Vec::new()))));
         }
@@ -215,7 +253,9 @@ impl Policy for Http {
                 Ok((serial, first, answer)) => ready.extend(self.settle(serial, first, answer)),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
-                    let lost = || Fault("the threads that send requests are gone; please report this".into());
+                    let lost = || {
+                        Fault("the threads that send requests are gone; please report this".into())
+                    };
                     ready.extend(self.open.drain().map(|(_, open)| (open.id, Err(lost()))));
                 }
             }
@@ -226,7 +266,9 @@ impl Policy for Http {
     fn describe(&self) -> String {
         let HttpSettings { url, model, temperature, top_p, prompt, .. } = &self.settings;
         let model = model.as_deref().unwrap_or("the server's model");
-        format!("http ({model} at {url}; temperature {temperature}, top-p {top_p}; prompt {prompt:?})")
+        format!(
+            "http ({model} at {url}; temperature {temperature}, top-p {top_p}; prompt {prompt:?})"
+        )
     }
 }
 

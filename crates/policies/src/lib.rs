@@ -1,5 +1,6 @@
-//! Tactic generators that are not our own model: counts fitted to traces ([`Ngram`]), demonstrations played back
-//! ([`Replay`]), and any OpenAI-compatible completions server ([`Http`]).
+//! Tactic generators that are not our own model: counts fitted to traces ([`Ngram`]),
+//! demonstrations played back ([`Replay`]), and any OpenAI-compatible completions server
+//! ([`Http`]).
 //!
 //! ```
 //! use catamount_policies::Ngram;

@@ -33,9 +33,10 @@ pub enum NgramError {
     Temperature(f64),
 }
 
-/// Tactics by frequency at similar states. Every demonstrated tactic has a positive probability at every state; arguments
-/// that a demonstration took from its state are taken from the new state. The probabilities add up to 1, the reported ones are at temperature
-/// 1 whatever temperature is sampled at, and the same traces give the same policy.
+/// Tactics by frequency at similar states. Every demonstrated tactic has a positive probability at
+/// every state; arguments that a demonstration took from its state are taken from the new state.
+/// The probabilities add up to 1, the reported ones are at temperature 1 whatever temperature is
+/// sampled at, and the same traces give the same policy.
 pub struct Ngram {
     model: Model,
     temperature: f64,
@@ -60,11 +61,15 @@ struct Distribution {
 
 impl Ngram {
     /// Fits to traces.
-    pub fn fit<'a>(traces: impl IntoIterator<Item = &'a Trace>, temperature: f64) -> Result<Self, NgramError> {
+    pub fn fit<'a>(
+        traces: impl IntoIterator<Item = &'a Trace>,
+        temperature: f64,
+    ) -> Result<Self, NgramError> {
         if !(temperature.is_finite() && temperature > 0.0) {
             return Err(NgramError::Temperature(temperature));
         }
-        let traces: Vec<&Trace> = traces.into_iter().filter(|trace| !trace.steps.is_empty()).collect();
+        let traces: Vec<&Trace> =
+            traces.into_iter().filter(|trace| !trace.steps.is_empty()).collect();
         if traces.is_empty() {
             return Err(NgramError::Empty);
         }
@@ -78,7 +83,8 @@ impl Ngram {
         Ngram::fit(&read_any(path)?.traces, temperature)
     }
 
-    /// log p of a tactic at a state; minus infinity for one that was never demonstrated and that no template gives.
+    /// log p of a tactic at a state; minus infinity for one that was never demonstrated and that no
+    /// template gives.
     pub fn log_p(&self, state: &str, tactic: &str) -> f64 {
         self.distribution(state, &mut Scores::default()).log_p(&self.model, tactic)
     }
@@ -88,20 +94,32 @@ impl Ngram {
         let distribution = self.distribution(state, &mut Scores::default());
         let mut known = distribution.known.clone();
         known.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        known.into_iter().take(count).map(|(id, p)| (distribution.text(&self.model, id).to_owned(), p)).collect()
+        known
+            .into_iter()
+            .take(count)
+            .map(|(id, p)| (distribution.text(&self.model, id).to_owned(), p))
+            .collect()
     }
 
     fn distribution(&self, state: &str, scores: &mut Scores) -> Distribution {
         let candidates = self.model.candidates(state, scores);
         let power = 1.0 / self.temperature;
         let sums = running_sums(candidates.known.iter().map(|(_, p)| p.powf(power)));
-        let demonstrated = || candidates.known.iter().filter_map(|(id, _)| self.model.frequency.get(*id as usize));
+        let demonstrated =
+            || candidates.known.iter().filter_map(|(id, _)| self.model.frequency.get(*id as usize));
         let spoken_for: f64 = demonstrated().map(|p| p.powf(power)).sum();
-        // Rounding must not leave a tail where every tactic is spoken for: nothing could be drawn from it.
+        // Rounding must not leave a tail where every tactic is spoken for: nothing could be drawn
+        // from it.
         let all_known = demonstrated().count() == self.model.frequency.len();
         let rest = self.tempered.last().copied().unwrap_or(0.0) - spoken_for;
         let tail = if all_known { 0.0 } else { rest.max(0.0) * candidates.background.powf(power) };
-        Distribution { known: candidates.known, fresh: candidates.fresh, sums, tail, background: candidates.background }
+        Distribution {
+            known: candidates.known,
+            fresh: candidates.fresh,
+            sums,
+            tail,
+            background: candidates.background,
+        }
     }
 
     fn draw(&self, distribution: &Distribution, stream: Stream) -> Sample {
@@ -117,13 +135,18 @@ impl Ngram {
         Sample { tactic, log_p: p.ln(), tokens }
     }
 
-    /// A tactic that the state does not speak for, by frequency: draws until one is found, which keeps probabilities exact.
+    /// A tactic that the state does not speak for, by frequency: draws until one is found, which
+    /// keeps probabilities exact.
     fn draw_tail(&self, distribution: &Distribution, stream: Stream) -> (u32, f64) {
         let all = self.tempered.last().copied().unwrap_or(0.0);
-        let is_tail = |id: &u32| distribution.known.binary_search_by_key(id, |pair| pair.0).is_err();
-        // The tail may be so thin that drawing would go on for long; after this many misses any member of it will do.
-        let drawn = (1..4096).map(|n| pick(&self.tempered, stream.uniform(n) * all) as u32).find(is_tail);
-        let id = drawn.or_else(|| (0..self.model.texts.len() as u32).rev().find(is_tail)).unwrap_or(0);
+        let is_tail =
+            |id: &u32| distribution.known.binary_search_by_key(id, |pair| pair.0).is_err();
+        // The tail may be so thin that drawing would go on for long; after this many misses any
+        // member of it will do.
+        let drawn =
+            (1..4096).map(|n| pick(&self.tempered, stream.uniform(n) * all) as u32).find(is_tail);
+        let id =
+            drawn.or_else(|| (0..self.model.texts.len() as u32).rev().find(is_tail)).unwrap_or(0);
         (id, distribution.background * self.model.frequency[id as usize])
     }
 }
@@ -137,7 +160,12 @@ impl Distribution {
     }
 
     fn log_p(&self, model: &Model, tactic: &str) -> f64 {
-        let fresh = || self.fresh.iter().position(|fresh| fresh == tactic).map(|at| (model.texts.len() + at) as u32);
+        let fresh = || {
+            self.fresh
+                .iter()
+                .position(|fresh| fresh == tactic)
+                .map(|at| (model.texts.len() + at) as u32)
+        };
         let Some(id) = model.id(tactic).or_else(fresh) else { return f64::NEG_INFINITY };
         match self.known.binary_search_by_key(&id, |pair| pair.0) {
             Ok(at) => self.known[at].1.ln(),
@@ -159,8 +187,11 @@ impl Policy for Ngram {
         let this = &*self;
         let answer = |scores: &mut Scores, request: &Request| {
             let kept = this.kept.get(&request.state).cloned();
-            let distribution = kept.unwrap_or_else(|| Arc::new(this.distribution(&request.state, scores)));
-            let samples = (0..request.samples as u64).map(|n| this.draw(&distribution, request.stream.child(n))).collect();
+            let distribution =
+                kept.unwrap_or_else(|| Arc::new(this.distribution(&request.state, scores)));
+            let samples = (0..request.samples as u64)
+                .map(|n| this.draw(&distribution, request.stream.child(n)))
+                .collect();
             (distribution, samples)
         };
         let answers: Vec<(Arc<Distribution>, Vec<Sample>)> = match pending.len() {
@@ -178,7 +209,10 @@ impl Policy for Ngram {
 
     fn describe(&self) -> String {
         let (tactics, temperature) = (self.model.texts.len(), self.temperature);
-        format!("ngram (contexts, neighbours and frequencies; {tactics} tactics; temperature {temperature})")
+        format!(
+            "ngram (contexts, neighbours and frequencies; {tactics} tactics; temperature \
+             {temperature})"
+        )
     }
 }
 

@@ -1,4 +1,5 @@
-//! A policy for tests: plays demonstrations back, with a given probability of getting each step right.
+//! A policy for tests: plays demonstrations back, with a given probability of getting each step
+//! right.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,8 +9,9 @@ use catamount_traces::Trace;
 /// The tactic played where there is no other to be wrong with.
 const NOISE: &str = "noise";
 
-/// At a demonstrated state, plays its demonstrated tactic with probability `p` and otherwise one of the wrong ones, all equally
-/// likely. At any other state every tactic is equally likely. A state that several traces share plays their first tactic.
+/// At a demonstrated state, plays its demonstrated tactic with probability `p` and otherwise one of
+/// the wrong ones, all equally likely. At any other state every tactic is equally likely. A state
+/// that several traces share plays their first tactic.
 pub struct Replay {
     right: HashMap<String, usize>,
     tactics: Vec<String>,
@@ -22,7 +24,8 @@ impl Replay {
     pub fn new<'a>(traces: impl IntoIterator<Item = &'a Trace>, p: f64) -> Self {
         let steps: Vec<_> = traces.into_iter().flat_map(|trace| &trace.steps).collect();
         // One wrong tactic at least, and an order that does not depend on that of the traces.
-        let names: BTreeSet<&str> = steps.iter().map(|step| step.tactic.as_str()).chain([NOISE]).collect();
+        let names: BTreeSet<&str> =
+            steps.iter().map(|step| step.tactic.as_str()).chain([NOISE]).collect();
         let tactics: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let mut right = HashMap::new();
         for step in steps {
@@ -39,7 +42,10 @@ impl Replay {
             Some(right) if stream.uniform(0) < self.p => (*right, self.p),
             Some(right) => {
                 let wrong = among(self.tactics.len() - 1);
-                (wrong + usize::from(wrong >= *right), (1.0 - self.p) / (self.tactics.len() - 1) as f64)
+                (
+                    wrong + usize::from(wrong >= *right),
+                    (1.0 - self.p) / (self.tactics.len() - 1) as f64,
+                )
             }
             None => (among(self.tactics.len()), 1.0 / self.tactics.len() as f64),
         };
@@ -56,8 +62,11 @@ impl Policy for Replay {
 
     fn poll(&mut self) -> Vec<(RequestId, Result<Vec<Sample>, Fault>)> {
         let pending = std::mem::take(&mut self.pending);
-        let sample =
-            |request: &Request| (0..request.samples as u64).map(|n| self.draw(&request.state, request.stream.child(n))).collect();
+        let sample = |request: &Request| {
+            (0..request.samples as u64)
+                .map(|n| self.draw(&request.state, request.stream.child(n)))
+                .collect()
+        };
         pending.iter().map(|request| (request.id, Ok(sample(request)))).collect()
     }
 

@@ -1,7 +1,9 @@
-//! What counts can see of a state: the first goal, its hypotheses, and the parts of both that a tactic may repeat.
+//! What counts can see of a state: the first goal, its hypotheses, and the parts of both that a
+//! tactic may repeat.
 //!
-//! Nothing here knows a prover. A goal stands after a turnstile (`⊢`, `$p`, or the last `|-`) and ends at a blank line or the
-//! next marker; what comes before it is hypotheses; text without a turnstile is a goal as a whole.
+//! Nothing here knows a prover. A goal stands after a turnstile (`⊢`, `$p`, or the last `|-`) and
+//! ends at a blank line or the next marker; what comes before it is hypotheses; text without a
+//! turnstile is a goal as a whole.
 
 /// Groups looked at in one state; a demonstration that repeats a later one keeps it as text.
 const GROUPS: usize = 128;
@@ -26,7 +28,10 @@ impl<'a> View<'a> {
         let mut view = View { goal: tokens(goal).collect(), ..View::default() };
         let pairs = matching(&view.goal);
         view.add_groups(goal, &view.goal.clone(), &pairs);
-        if pairs.first().is_some_and(|close| close.is_some_and(|close| close + 1 == view.goal.len())) {
+        if pairs
+            .first()
+            .is_some_and(|close| close.is_some_and(|close| close + 1 == view.goal.len()))
+        {
             view.goal.pop();
             view.goal.remove(0);
         }
@@ -46,7 +51,9 @@ impl<'a> View<'a> {
     }
 
     fn add_groups(&mut self, text: &'a str, tokens: &[&'a str], pairs: &[Option<usize>]) {
-        for (open, close) in pairs.iter().enumerate().filter_map(|(open, close)| Some((open, (*close)?))) {
+        for (open, close) in
+            pairs.iter().enumerate().filter_map(|(open, close)| Some((open, (*close)?)))
+        {
             let group = between(text, tokens[open], tokens[close]);
             if self.groups.len() < GROUPS && !self.groups.contains(&group) {
                 self.groups.push(group);
@@ -74,7 +81,8 @@ fn split_goal(block: &str) -> (&str, &str) {
     (&block[..at], &goal[..end])
 }
 
-/// Tokens between spaces; brackets and commas stuck to a word are tokens of their own, symbols are left whole.
+/// Tokens between spaces; brackets and commas stuck to a word are tokens of their own, symbols are
+/// left whole.
 pub(crate) fn tokens(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().flat_map(|word| {
         let mut rest = word;
@@ -123,8 +131,11 @@ pub(crate) fn between<'a>(text: &'a str, first: &str, last: &str) -> &'a str {
 pub(crate) fn is_variable(token: &str) -> bool {
     let letters = token.chars().take_while(|c| c.is_alphabetic()).count();
     let small = token.chars().take(letters).all(char::is_lowercase);
-    let index = token.chars().skip(letters).all(|c| c.is_numeric() || matches!(c, '\'' | '_' | '✝'));
-    (letters == 1 || letters == 2 && small) && index && !matches!(token, "at" | "by" | "in" | "if" | "rw")
+    let index =
+        token.chars().skip(letters).all(|c| c.is_numeric() || matches!(c, '\'' | '_' | '✝'));
+    (letters == 1 || letters == 2 && small)
+        && index
+        && !matches!(token, "at" | "by" | "in" | "if" | "rw")
 }
 
 /// A hash that is the same on every platform and in every version.

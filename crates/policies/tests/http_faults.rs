@@ -1,4 +1,5 @@
-//! How the HTTP policy behaves when the other side does not: each server here is a loopback socket that misbehaves in one way.
+//! How the HTTP policy behaves when the other side does not: each server here is a loopback socket
+//! that misbehaves in one way.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,8 +11,11 @@ use std::time::Duration;
 use catamount_policies::{Http, HttpSettings};
 use catamount_search::{Policy, Request, Sample, Stream};
 
-/// A server that hands each request's body and number to `answer`, and sends back what it says; it counts the requests.
-fn serve(answer: impl Fn(usize, &str) -> String + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
+/// A server that hands each request's body and number to `answer`, and sends back what it says; it
+/// counts the requests.
+fn serve(
+    answer: impl Fn(usize, &str) -> String + Send + Sync + 'static,
+) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
@@ -37,8 +41,9 @@ fn body(stream: &mut TcpStream) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+            let length = head.lines().find_map(|line| {
+                line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+            });
             if body.len() >= length.unwrap_or(0) {
                 return Some(body.to_owned());
             }
@@ -51,11 +56,19 @@ fn body(stream: &mut TcpStream) -> Option<String> {
 }
 
 fn respond(status: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 fn settings(url: &str) -> HttpSettings {
-    HttpSettings { back_off: Duration::from_millis(5), timeout: Duration::from_secs(5), retries: 3, ..HttpSettings::new(url) }
+    HttpSettings {
+        back_off: Duration::from_millis(5),
+        timeout: Duration::from_secs(5),
+        retries: 3,
+        ..HttpSettings::new(url)
+    }
 }
 
 fn ask(settings: HttpSettings, samples: usize) -> Result<Vec<Sample>, String> {
@@ -72,7 +85,12 @@ fn an_unreachable_server_is_a_fault_that_says_what_to_do() {
     // A port that was just free: nothing listens there.
     let url = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let reason = ask(settings(&url), 2).unwrap_err();
-    assert!(reason.contains(&url) && reason.contains("is the server running?") && reason.contains("after 4 tries"), "{reason}");
+    assert!(
+        reason.contains(&url)
+            && reason.contains("is the server running?")
+            && reason.contains("after 4 tries"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -82,9 +100,11 @@ fn errors_of_the_server_are_tried_again_and_those_of_the_question_are_not() {
     assert!(reason.contains("status 500") && reason.contains("out of memory"), "{reason}");
     assert_eq!(count.load(Ordering::SeqCst), 4);
 
-    for (status, expected) in
-        [("404 Not Found", "loaded there?"), ("400 Bad Request", "status 400"), ("401 Unauthorized", "OPENAI_API_KEY")]
-    {
+    for (status, expected) in [
+        ("404 Not Found", "loaded there?"),
+        ("400 Bad Request", "status 400"),
+        ("401 Unauthorized", "OPENAI_API_KEY"),
+    ] {
         let (url, count) = serve(move |_, _| respond(status, "no"));
         let reason = ask(settings(&url), 1).unwrap_err();
         assert!(reason.contains(expected), "{reason}");
@@ -97,7 +117,10 @@ fn a_passing_failure_passes() {
     let (url, count) = serve(|number, _| match number {
         0 => respond("503 Service Unavailable", "loading"),
         1 => "HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{\"choi".into(),
-        _ => respond("200 OK", r#"{"choices":[{"text":" simp ","logprobs":{"token_logprobs":[-1.5,-0.25]}}]}"#),
+        _ => respond(
+            "200 OK",
+            r#"{"choices":[{"text":" simp ","logprobs":{"token_logprobs":[-1.5,-0.25]}}]}"#,
+        ),
     });
     let samples = ask(settings(&url), 1).unwrap();
     assert_eq!(samples, [Sample { tactic: "simp".into(), log_p: -1.75, tokens: 2 }]);

@@ -1,11 +1,17 @@
-//! Against a real completions server, where CATAMOUNT_HTTP_TEST names one; `llama_server.py` beside this file starts one.
+//! Against a real completions server, where CATAMOUNT_HTTP_TEST names one; `llama_server.py` beside
+//! this file starts one.
 
 use catamount_policies::{Http, HttpSettings};
 use catamount_search::{Policy, Request, Sample, Stream};
 
 fn ask(settings: &HttpSettings, samples: usize, seed: u64) -> Vec<Sample> {
     let mut policy = Http::new(settings.clone()).unwrap();
-    policy.submit(Request { id: 1, state: "The capital of France is".into(), samples, stream: Stream::new(seed) });
+    policy.submit(Request {
+        id: 1,
+        state: "The capital of France is".into(),
+        samples,
+        stream: Stream::new(seed),
+    });
     policy.poll().remove(0).1.unwrap()
 }
 
@@ -25,15 +31,21 @@ fn a_real_server_samples_what_its_seed_says() {
     let samples = ask(&settings, 4, 5);
     eprintln!("{samples:?}");
     assert_eq!(samples.len(), 4);
-    assert!(samples.iter().all(|sample| sample.log_p < 0.0 && sample.tokens > 0 && sample.tokens <= 9));
-    // The server batches with whatever else it works on, so log p may move in its last digits; the text must not.
+    assert!(
+        samples.iter().all(|sample| sample.log_p < 0.0 && sample.tokens > 0 && sample.tokens <= 9)
+    );
+    // The server batches with whatever else it works on, so log p may move in its last digits; the
+    // text must not.
     let again = ask(&settings, 2, 5);
     for (a, b) in samples.iter().zip(&again) {
         assert_eq!(a.tactic, b.tactic);
         assert!((a.log_p - b.log_p).abs() < 0.05, "{} {}", a.log_p, b.log_p);
     }
     let other = ask(&settings, 4, 6);
-    assert_ne!(samples.iter().map(|s| &s.tactic).collect::<Vec<_>>(), other.iter().map(|s| &s.tactic).collect::<Vec<_>>());
+    assert_ne!(
+        samples.iter().map(|s| &s.tactic).collect::<Vec<_>>(),
+        other.iter().map(|s| &s.tactic).collect::<Vec<_>>()
+    );
     // Without noise the most probable continuation comes, at whatever seed.
     let greedy = HttpSettings { temperature: 0.0, grouped: true, ..settings };
     let greedy = ask(&greedy, 2, 7);
@@ -43,12 +55,17 @@ fn a_real_server_samples_what_its_seed_says() {
 
 /// Posts to the server, which must answer with JSON.
 fn post(url: &str, path: &str, body: serde_json::Value) -> serde_json::Value {
-    let text = ureq::post(format!("{url}{path}")).send(body.to_string()).unwrap().body_mut().read_to_string().unwrap();
+    let text = ureq::post(format!("{url}{path}"))
+        .send(body.to_string())
+        .unwrap()
+        .body_mut()
+        .read_to_string()
+        .unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// The server and our own engine read the same GGUF file: same tokens, and the same log-probabilities but for the 8-bit activations
-/// that llama.cpp multiplies quantised weights by.
+/// The server and our own engine read the same GGUF file: same tokens, and the same
+/// log-probabilities but for the 8-bit activations that llama.cpp multiplies quantised weights by.
 #[test]
 fn a_real_server_and_our_engine_agree_token_by_token() {
     use catamount_model::{Activations, Batch, Cpu, Keep, load_gguf};
@@ -73,7 +90,8 @@ fn a_real_server_and_our_engine_agree_token_by_token() {
         let body = serde_json::json!({"prompt": prompt, "max_tokens": 24, "logprobs": 1, "temperature": 1.0, "seed": 3});
         let answer = post(&url, "/v1/completions", body);
         let content = answer["choices"][0]["logprobs"]["content"].as_array().unwrap();
-        // A character of several tokens is reported as one, the earlier of them missing: stop before it.
+        // A character of several tokens is reported as one, the earlier of them missing: stop
+        // before it.
         let whole = |t: &&serde_json::Value| t["token"].as_str().is_some_and(str::is_ascii);
         let content: Vec<_> = content.iter().take_while(whole).collect();
         let tokens: Vec<u32> = content.iter().map(|t| t["id"].as_u64().unwrap() as u32).collect();

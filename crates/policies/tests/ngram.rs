@@ -1,4 +1,5 @@
-//! The fitted policy: a proper distribution, sampled as it says, the same for the same stream, and better than frequencies.
+//! The fitted policy: a proper distribution, sampled as it says, the same for the same stream, and
+//! better than frequencies.
 
 use std::collections::HashMap;
 
@@ -7,15 +8,27 @@ use catamount_search::{Policy, Request, Sample, Stream};
 use catamount_traces::{Step, Theorem, Trace};
 
 fn trace(name: &str, steps: &[(&str, &str)]) -> Trace {
-    let step = |(state, tactic): &(&str, &str)| Step { state: (*state).into(), tactic: (*tactic).into(), next: None };
-    Trace { theorem: Theorem { name: name.into(), ..Theorem::default() }, steps: steps.iter().map(step).collect() }
+    let step = |(state, tactic): &(&str, &str)| Step {
+        state: (*state).into(),
+        tactic: (*tactic).into(),
+        next: None,
+    };
+    Trace {
+        theorem: Theorem { name: name.into(), ..Theorem::default() },
+        steps: steps.iter().map(step).collect(),
+    }
 }
 
 /// Implications, equations and orders over several names, each kind with its own tactics.
 fn traces() -> Vec<Trace> {
     let names = ["A", "B", "C", "D", "F", "G", "S", "T"];
     let mut traces = Vec::new();
-    for (n, (a, b)) in names.iter().flat_map(|a| names.iter().map(move |b| (a, b))).filter(|(a, b)| a != b).enumerate() {
+    for (n, (a, b)) in names
+        .iter()
+        .flat_map(|a| names.iter().map(move |b| (a, b)))
+        .filter(|(a, b)| a != b)
+        .enumerate()
+    {
         let imp = format!("$e ( {a} -> {b} ) $p ( {a} -> ( {b} \\/ {a} ) )");
         let eq = format!("$p ( {a} + {b} ) = ( {b} + {a} )");
         let lt = format!("$p {a} < ( {b} + 1 )");
@@ -48,7 +61,10 @@ fn assert_frequencies(temperature: f64, state: &str) {
         let expected = (log_p / temperature).exp() / weight;
         let seen = *count as f64 / DRAWS as f64;
         // Six standard deviations.
-        assert!((seen - expected).abs() < 6.0 * (expected / DRAWS as f64).sqrt() + 2e-3, "{tactic}: {seen} {expected}");
+        assert!(
+            (seen - expected).abs() < 6.0 * (expected / DRAWS as f64).sqrt() + 2e-3,
+            "{tactic}: {seen} {expected}"
+        );
     }
     if temperature == 1.0 {
         // At this many draws all but the rarest tactics have come.
@@ -75,7 +91,8 @@ fn probabilities_add_up_to_one() {
     let policy = Ngram::fit(&traces, 1.0).unwrap();
     for state in ["$p X < ( Y + 1 )", "$p ( A + B ) = ( B + A )", "⊢ unseen", ""] {
         // All demonstrated tactics, and those that templates give here.
-        let mut tactics: Vec<String> = traces.iter().flat_map(|t| t.steps.iter().map(|s| s.tactic.clone())).collect();
+        let mut tactics: Vec<String> =
+            traces.iter().flat_map(|t| t.steps.iter().map(|s| s.tactic.clone())).collect();
         tactics.extend(policy.top(state, usize::MAX).into_iter().map(|(tactic, _)| tactic));
         tactics.sort_unstable();
         tactics.dedup();
@@ -94,7 +111,11 @@ fn arguments_come_from_the_new_state() {
     assert!(top.1 > 0.5, "{top:?}");
     assert_eq!(policy.top("$p X < ( Y + 1 )", 1)[0].0, "lttr $ B Y");
     let other = policy.top("$p ( X + Y ) = ( Y + X )", 2);
-    assert_eq!((other[0].0.as_str(), other[1].0.as_str()), ("eqcom", "addcom"), "two to one in the traces");
+    assert_eq!(
+        (other[0].0.as_str(), other[1].0.as_str()),
+        ("eqcom", "addcom"),
+        "two to one in the traces"
+    );
 }
 
 #[test]
@@ -113,10 +134,16 @@ fn held_out_steps_are_likelier_than_by_frequency() {
 
 #[test]
 fn the_stream_alone_decides() {
-    let states: Vec<String> = traces().iter().flat_map(|t| t.steps.iter().map(|s| s.state.clone())).take(50).collect();
+    let states: Vec<String> =
+        traces().iter().flat_map(|t| t.steps.iter().map(|s| s.state.clone())).take(50).collect();
     let mut together = Ngram::fit(&traces(), 1.0).unwrap();
     for (id, state) in states.iter().enumerate() {
-        together.submit(Request { id: id as u64, state: state.clone(), samples: 8, stream: Stream::new(id as u64) });
+        together.submit(Request {
+            id: id as u64,
+            state: state.clone(),
+            samples: 8,
+            stream: Stream::new(id as u64),
+        });
     }
     let mut answers = together.poll();
     assert!(together.poll().is_empty());
@@ -131,7 +158,17 @@ fn the_stream_alone_decides() {
 
 #[test]
 fn odd_states_and_traces_do_no_harm() {
-    let odd = ["", "⊢", "((((", ")]}⟩", "$p $p $e", "|- |-", "\u{0}\u{fffd}", &"( ".repeat(20_000), &"x".repeat(100_000)];
+    let odd = [
+        "",
+        "⊢",
+        "((((",
+        ")]}⟩",
+        "$p $p $e",
+        "|- |-",
+        "\u{0}\u{fffd}",
+        &"( ".repeat(20_000),
+        &"x".repeat(100_000),
+    ];
     let steps: Vec<(&str, &str)> = odd.iter().map(|state| (*state, ") ⟨ $ x")).collect();
     let mut policy = Ngram::fit(&[trace("a", &steps), trace("b", &[("s", " ")])], 1.0).unwrap();
     for state in odd {
@@ -141,7 +178,8 @@ fn odd_states_and_traces_do_no_harm() {
     for temperature in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(Ngram::fit(&traces(), temperature).is_err());
     }
-    let missing = Ngram::open(std::path::Path::new("no/such.jsonl"), 1.0).err().unwrap().to_string();
+    let missing =
+        Ngram::open(std::path::Path::new("no/such.jsonl"), 1.0).err().unwrap().to_string();
     assert!(missing.contains("no/such.jsonl"), "{missing}");
 }
 
@@ -154,8 +192,19 @@ fn replay_plays_the_demonstration_as_often_as_told() {
     assert!((right.len() as f64 / 20_000.0 - 0.7).abs() < 0.02, "{}", right.len());
     assert!(right.iter().all(|sample| sample.log_p == 0.7f64.ln()));
     let wrong: Vec<&Sample> = samples.iter().filter(|sample| sample.tactic != "better").collect();
-    assert!(wrong.iter().all(|sample| (sample.log_p - 0.1f64.ln()).abs() < 1e-12), "three others share 0.3");
-    assert!(["good", "best", "noise"].iter().all(|tactic| wrong.iter().any(|sample| sample.tactic == *tactic)));
+    assert!(
+        wrong.iter().all(|sample| (sample.log_p - 0.1f64.ln()).abs() < 1e-12),
+        "three others share 0.3"
+    );
+    assert!(
+        ["good", "best", "noise"]
+            .iter()
+            .all(|tactic| wrong.iter().any(|sample| sample.tactic == *tactic))
+    );
     assert!(ask(&mut policy, "elsewhere", 9, 1).iter().all(|sample| sample.log_p == 0.25f64.ln()));
-    assert!(ask(&mut Replay::new(&traces, 1.0), "s2", 50, 1).iter().all(|s| s.tactic == "best" && s.log_p == 0.0));
+    assert!(
+        ask(&mut Replay::new(&traces, 1.0), "s2", 50, 1)
+            .iter()
+            .all(|s| s.tactic == "best" && s.log_p == 0.0)
+    );
 }

@@ -1,8 +1,8 @@
 //! Reading one cell: its log, its manifest, and everything about them a reader should be told.
 //!
-//! A half-written last line is what an interrupted run leaves, and is set aside with a note; a broken line anywhere else is
-//! damage and refused. On resume an errored theorem is tried again, so the last result of a theorem counts and an error never
-//! replaces a result.
+//! A half-written last line is what an interrupted run leaves, and is set aside with a note; a
+//! broken line anywhere else is damage and refused. On resume an errored theorem is tried again, so
+//! the last result of a theorem counts and an error never replaces a result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -22,7 +22,8 @@ pub enum LogError {
         source: std::io::Error,
     },
     /// A line is not a record.
-    #[error("{path}:{line}: not a cell record ({reason}); only the last line of a log may be unfinished: remove this line, or run the cell again", path = path.display())]
+    #[error("{path}:{line}: not a cell record ({reason}); only the last line of a log may be \
+     unfinished: remove this line, or run the cell again", path = path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -32,7 +33,8 @@ pub enum LogError {
         reason: String,
     },
     /// A manifest is not one.
-    #[error("{path}: not a cell manifest ({reason}); run the cell again to write it anew", path = path.display())]
+    #[error("{path}: not a cell manifest ({reason}); run the cell again to write it \
+     anew", path = path.display())]
     Manifest {
         /// The file.
         path: PathBuf,
@@ -82,20 +84,30 @@ pub struct Tally {
 impl Cell {
     /// Reads `NAME.jsonl` and, where it is there, `NAME.manifest.json`.
     pub fn read(path: &Path) -> Result<Self, LogError> {
-        let read = |path: &Path| fs::read(path).map_err(|source| LogError::Read { path: path.into(), source });
-        let manifest_path = beside(path, "manifest.json");
-        let manifest = if manifest_path.exists() {
-            let bytes = read(&manifest_path)?;
-            Some(
-                serde_json::from_slice::<Manifest>(&bytes)
-                    .map_err(|e| LogError::Manifest { path: manifest_path, reason: e.to_string() })?,
-            )
-        } else {
-            None
+        let read = |path: &Path| {
+            fs::read(path).map_err(|source| LogError::Read { path: path.into(), source })
         };
-        let mut cell = Self { name: stem(path), path: path.into(), manifest, records: BTreeMap::new(), notes: Vec::new() };
+        let manifest_path = beside(path, "manifest.json");
+        let manifest =
+            if manifest_path.exists() {
+                let bytes = read(&manifest_path)?;
+                Some(serde_json::from_slice::<Manifest>(&bytes).map_err(|e| {
+                    LogError::Manifest { path: manifest_path, reason: e.to_string() }
+                })?)
+            } else {
+                None
+            };
+        let mut cell = Self {
+            name: stem(path),
+            path: path.into(),
+            manifest,
+            records: BTreeMap::new(),
+            notes: Vec::new(),
+        };
         if cell.manifest.is_none() {
-            cell.note("there is no manifest beside it, so its pool, seed and budget cannot be checked");
+            cell.note(
+                "there is no manifest beside it, so its pool, seed and budget cannot be checked",
+            );
         }
         cell.parse(&read(path)?)?;
         cell.inspect();
@@ -116,7 +128,10 @@ impl Cell {
         if let Some(&(number, last)) = lines.last()
             && let Err(e) = serde_json::from_slice::<Record>(last)
         {
-            self.note(format!("line {number}, the last, is unfinished and was set aside ({})", reason(&e)));
+            self.note(format!(
+                "line {number}, the last, is unfinished and was set aside ({})",
+                reason(&e)
+            ));
             lines.pop();
         }
         let mut place: HashMap<String, usize> = HashMap::new();
@@ -129,7 +144,11 @@ impl Cell {
             })?;
             let name = record.theorem.clone();
             match self.records.get(&name) {
-                Some(before) if before.outcome != Outcome::Error && record.outcome == Outcome::Error => continue,
+                Some(before)
+                    if before.outcome != Outcome::Error && record.outcome == Outcome::Error =>
+                {
+                    continue;
+                }
                 Some(before) if before.outcome != Outcome::Error => {
                     let agrees = (before.outcome, before.expansions, &before.tactics)
                         == (record.outcome, record.expansions, &record.tactics);
@@ -148,7 +167,10 @@ impl Cell {
             self.note(format!("{same} theorem(s) logged twice with the same result; counted once"));
         }
         if !contradicted.is_empty() {
-            self.note(format!("differing results for the same theorem, the last one counts: {}", contradicted.join(", ")));
+            self.note(format!(
+                "differing results for the same theorem, the last one counts: {}",
+                contradicted.join(", ")
+            ));
         }
         Ok(())
     }
@@ -170,13 +192,21 @@ impl Cell {
             })
             .collect();
         if !late.is_empty() {
-            self.note(format!("proofs found beyond the budget of {} count as unproved: {}", manifest.budget, late.join(", ")));
+            self.note(format!(
+                "proofs found beyond the budget of {} count as unproved: {}",
+                manifest.budget,
+                late.join(", ")
+            ));
         }
     }
 
-    /// Whether a theorem was proved, for one that was completed; `None` when it is missing or ended in an error.
+    /// Whether a theorem was proved, for one that was completed; `None` when it is missing or ended
+    /// in an error.
     pub fn solved(&self, theorem: &str) -> Option<bool> {
-        self.records.get(theorem).filter(|r| r.outcome != Outcome::Error).map(|r| r.outcome == Outcome::Proved)
+        self.records
+            .get(theorem)
+            .filter(|r| r.outcome != Outcome::Error)
+            .map(|r| r.outcome == Outcome::Proved)
     }
 
     /// How the theorems ended.
@@ -195,7 +225,8 @@ impl Cell {
         tally
     }
 
-    /// Theorems of the pool that were not completed: never run, or errored. `None` without a manifest.
+    /// Theorems of the pool that were not completed: never run, or errored. `None` without a
+    /// manifest.
     pub fn missing(&self) -> Option<usize> {
         self.manifest.as_ref().map(|m| m.pool.theorems.saturating_sub(self.tally().completed))
     }
@@ -203,7 +234,9 @@ impl Cell {
     /// `objective/strategy at N, seed S`, or the file's name.
     pub fn label(&self) -> String {
         match &self.manifest {
-            Some(m) => format!("{} under {} at N = {}, seed {}", m.objective, m.strategy, m.budget, m.seed),
+            Some(m) => {
+                format!("{} under {} at N = {}, seed {}", m.objective, m.strategy, m.budget, m.seed)
+            }
             None => self.name.clone(),
         }
     }

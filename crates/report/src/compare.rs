@@ -1,8 +1,9 @@
 //! Comparing cells on the theorems both completed.
 //!
-//! The paired set holds every theorem that both logs completed: an outcome other than `error`, at every seed. A theorem cut
-//! off by a wall-clock cap (`time`) is a failure, as in the paper's first experiment; one that is missing or errored in either
-//! log is in no pair, and is counted and named.
+//! The paired set holds every theorem that both logs completed: an outcome other than `error`, at
+//! every seed. A theorem cut off by a wall-clock cap (`time`) is a failure, as in the paper's first
+//! experiment; one that is missing or errored in either log is in no pair, and is counted and
+//! named.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -79,7 +80,8 @@ pub fn compare_family(a: &Path, others: &[PathBuf]) -> Result<Vec<Comparison>, L
 
 /// Compares several seeds of B with the same seeds of A, the theorem being the unit.
 pub fn compare_seeds(a: &[PathBuf], b: &[PathBuf]) -> Result<Comparison, LogError> {
-    let read = |paths: &[PathBuf]| paths.iter().map(|p| Cell::read(p)).collect::<Result<Vec<_>, _>>();
+    let read =
+        |paths: &[PathBuf]| paths.iter().map(|p| Cell::read(p)).collect::<Result<Vec<_>, _>>();
     let (a, b) = (read(a)?, read(b)?);
     compare_cells(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>())
 }
@@ -90,7 +92,8 @@ pub fn compare_cells(a: &[&Cell], b: &[&Cell]) -> Result<Comparison, LogError> {
     if set.theorems.is_empty() {
         return Err(different(a, b, "no theorem was completed in both"));
     }
-    let paired = statistics::Comparison::of_theorems(&set.theorems).map_err(|e| different(a, b, &e.to_string()))?;
+    let paired = statistics::Comparison::of_theorems(&set.theorems)
+        .map_err(|e| different(a, b, &e.to_string()))?;
     let side = |cells: &[&Cell], solved: f64| Side {
         logs: cells.iter().map(|c| c.path.clone()).collect(),
         label: label(cells),
@@ -104,9 +107,15 @@ pub fn compare_cells(a: &[&Cell], b: &[&Cell]) -> Result<Comparison, LogError> {
     let mut notes: Vec<String> = a.iter().chain(b).flat_map(|c| c.notes.iter().cloned()).collect();
     notes.dedup();
     notes.extend(environment_note(a, b));
-    let differences: Vec<f64> = set.theorems.iter().map(|t| 100.0 * (t.b as f64 - t.c as f64) / t.seeds as f64).collect();
+    let differences: Vec<f64> =
+        set.theorems.iter().map(|t| 100.0 * (t.b as f64 - t.c as f64) / t.seeds as f64).collect();
     let named = |test: fn(&Theorem) -> bool| {
-        set.names.iter().zip(&set.theorems).filter(|(_, t)| test(t)).map(|(n, _)| (*n).to_owned()).collect::<Vec<String>>()
+        set.names
+            .iter()
+            .zip(&set.theorems)
+            .filter(|(_, t)| test(t))
+            .map(|(n, _)| (*n).to_owned())
+            .collect::<Vec<String>>()
     };
     Ok(Comparison {
         first: side(a, set.solved.0),
@@ -121,7 +130,8 @@ pub fn compare_cells(a: &[&Cell], b: &[&Cell]) -> Result<Comparison, LogError> {
     })
 }
 
-/// The statistics alone, for tables that compare many cells at once; `None` when they cannot be compared.
+/// The statistics alone, for tables that compare many cells at once; `None` when they cannot be
+/// compared.
 pub(crate) fn paired_statistics(a: &[&Cell], b: &[&Cell]) -> Option<statistics::Comparison> {
     let set = Paired::new(&match_seeds(a, b).ok()?);
     statistics::Comparison::of_theorems(&set.theorems).ok().filter(|c| c.n > 0)
@@ -142,7 +152,12 @@ impl<'a> Paired<'a> {
         for cell in pairs.iter().flat_map(|(x, y)| [x, y]) {
             all.extend(cell.records.keys().map(String::as_str));
         }
-        let mut set = Self { names: BTreeSet::new(), theorems: Vec::new(), solved: (0.0, 0.0), unpaired: Vec::new() };
+        let mut set = Self {
+            names: BTreeSet::new(),
+            theorems: Vec::new(),
+            solved: (0.0, 0.0),
+            unpaired: Vec::new(),
+        };
         for name in all {
             let outcomes: Option<Vec<(bool, bool)>> =
                 pairs.iter().map(|(x, y)| Some((x.solved(name)?, y.solved(name)?))).collect();
@@ -150,11 +165,17 @@ impl<'a> Paired<'a> {
                 set.unpaired.push(name);
                 continue;
             };
-            let count = |test: fn(&(bool, bool)) -> bool| outcomes.iter().filter(|o| test(o)).count() as u64;
+            let count = |test: fn(&(bool, bool)) -> bool| {
+                outcomes.iter().filter(|o| test(o)).count() as u64
+            };
             let seeds = outcomes.len() as u64;
             set.solved.0 += count(|o| o.0) as f64 / seeds as f64;
             set.solved.1 += count(|o| o.1) as f64 / seeds as f64;
-            set.theorems.push(Theorem { b: count(|o| o.1 && !o.0), c: count(|o| o.0 && !o.1), seeds });
+            set.theorems.push(Theorem {
+                b: count(|o| o.1 && !o.0),
+                c: count(|o| o.0 && !o.1),
+                seeds,
+            });
             set.names.insert(name);
         }
         set
@@ -164,9 +185,18 @@ impl<'a> Paired<'a> {
 /// Pairs the cells of both sides seed by seed, refusing what is not the same experiment.
 fn match_seeds<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Result<Vec<(&'a Cell, &'a Cell)>, LogError> {
     if a.is_empty() || a.len() != b.len() {
-        return Err(different(a, b, &format!("{} log(s) on one side and {} on the other: give one per seed", a.len(), b.len())));
+        return Err(different(
+            a,
+            b,
+            &format!(
+                "{} log(s) on one side and {} on the other: give one per seed",
+                a.len(),
+                b.len()
+            ),
+        ));
     }
-    let manifests: Vec<_> = a.iter().chain(b).filter_map(|c| c.manifest.as_ref().map(|m| (*c, m))).collect();
+    let manifests: Vec<_> =
+        a.iter().chain(b).filter_map(|c| c.manifest.as_ref().map(|m| (*c, m))).collect();
     if let Some(((first, m), rest)) = manifests.split_first() {
         for (other, n) in rest {
             let reason = if m.pool.hash != n.pool.hash {
@@ -179,7 +209,11 @@ fn match_seeds<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Result<Vec<(&'a Cell, &'a 
             } else {
                 continue;
             };
-            return Err(LogError::Different { a: first.path.clone(), b: other.path.clone(), reason });
+            return Err(LogError::Different {
+                a: first.path.clone(),
+                b: other.path.clone(),
+                reason,
+            });
         }
     }
     let seed = |c: &Cell| c.manifest.as_ref().map(|m| m.seed);
@@ -201,7 +235,11 @@ fn match_seeds<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Result<Vec<(&'a Cell, &'a 
     let (x, y) = (seeds(&sorted_a), seeds(&sorted_b));
     if x != y || x.iter().any(Option::is_none) {
         let show = |seeds: &[Option<u64>]| {
-            seeds.iter().map(|s| s.map_or("unknown".into(), |s| s.to_string())).collect::<Vec<_>>().join(", ")
+            seeds
+                .iter()
+                .map(|s| s.map_or("unknown".into(), |s| s.to_string()))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         return Err(different(a, b, &format!("different seeds ({} and {})", show(&x), show(&y))));
     }
@@ -220,14 +258,22 @@ fn label(cells: &[&Cell]) -> String {
     match cells {
         [one] => one.label(),
         many => many.first().map_or_else(String::new, |c| match &c.manifest {
-            Some(m) => format!("{} under {} at N = {}, {} seeds", m.objective, m.strategy, m.budget, many.len()),
+            Some(m) => format!(
+                "{} under {} at N = {}, {} seeds",
+                m.objective,
+                m.strategy,
+                m.budget,
+                many.len()
+            ),
             None => c.name.clone(),
         }),
     }
 }
 
 fn environment_note(a: &[&Cell], b: &[&Cell]) -> Option<String> {
-    let of = |cells: &[&Cell]| cells.first().and_then(|c| c.manifest.as_ref()).map(|m| m.environment.clone());
+    let of = |cells: &[&Cell]| {
+        cells.first().and_then(|c| c.manifest.as_ref()).map(|m| m.environment.clone())
+    };
     let (x, y) = (of(a)?, of(b)?);
     (x != y).then(|| format!("the environments differ: {x} and {y}"))
 }
@@ -260,12 +306,18 @@ pub(crate) fn p_relation(p: f64) -> String {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |r: &Rate| format!("{:5.1} % [{:.1}, {:.1}]", 100.0 * r.rate, 100.0 * r.low, 100.0 * r.high);
+        let percent = |r: &Rate| {
+            format!("{:5.1} % [{:.1}, {:.1}]", 100.0 * r.rate, 100.0 * r.low, 100.0 * r.high)
+        };
         writeln!(f, "A  {}  {}", percent(&self.first.rate), self.first.label)?;
         writeln!(f, "B  {}  {}", percent(&self.second.rate), self.second.label)?;
         let s = &self.paired;
         let seeds = if s.seeds == 1 { String::new() } else { format!(", {} seeds each", s.seeds) };
-        writeln!(f, "\nn = {} theorems completed by both{seeds}; b/c = {}/{} (B only / A only)", s.n, s.b, s.c)?;
+        writeln!(
+            f,
+            "\nn = {} theorems completed by both{seeds}; b/c = {}/{} (B only / A only)",
+            s.n, s.b, s.c
+        )?;
         writeln!(
             f,
             "gain of B: {:+.1} pp, 95 % interval [{:.1}, {:.1}], exact two-sided p {}",
@@ -278,22 +330,33 @@ impl fmt::Display for Comparison {
             writeln!(f, "corrected for the family of comparisons (Holm): p {}", p_relation(p))?;
         }
         if let Some(boot) = &self.bootstrap {
-            writeln!(f, "bootstrap over theorems: [{:.1}, {:.1}] ({} resamples)", boot.low, boot.high, boot.resamples)?;
+            writeln!(
+                f,
+                "bootstrap over theorems: [{:.1}, {:.1}] ({} resamples)",
+                boot.low, boot.high, boot.resamples
+            )?;
         }
         let mut list = |what: &str, names: &[String]| -> fmt::Result {
             if names.is_empty() {
                 return Ok(());
             }
             let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more =
-                if names.len() > NAMED { format!(" and {} more (--json has all)", names.len() - NAMED) } else { String::new() };
+            let more = if names.len() > NAMED {
+                format!(" and {} more (--json has all)", names.len() - NAMED)
+            } else {
+                String::new()
+            };
             writeln!(f, "{what} ({}): {shown}{more}", names.len())
         };
         list("solved by B only", &self.only_b)?;
         list("solved by A only", &self.only_a)?;
         list("not paired: missing or errored in a log", &self.unpaired)?;
         if self.first.capped + self.second.capped > 0 {
-            writeln!(f, "cut off by a wall-clock cap, counted as unproved: A {}, B {}", self.first.capped, self.second.capped)?;
+            writeln!(
+                f,
+                "cut off by a wall-clock cap, counted as unproved: A {}, B {}",
+                self.first.capped, self.second.capped
+            )?;
         }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;

@@ -19,7 +19,8 @@ pub(crate) struct Drawn {
 
 /// Every figure that the run has data for.
 pub(crate) fn all(run: &Run) -> Vec<Drawn> {
-    let mut figures: Vec<Drawn> = run.budgets().into_iter().rev().map(|budget| rates::figure(run, budget)).collect();
+    let mut figures: Vec<Drawn> =
+        run.budgets().into_iter().rev().map(|budget| rates::figure(run, budget)).collect();
     figures.extend(gain::figure(run));
     figures.extend(run.budgets().into_iter().rev().map(|budget| success::figure(run, budget)));
     figures.extend(depths::figure(run));

@@ -1,7 +1,7 @@
 //! Tables, figures and the page made from logs.
 //!
-//! Everything in a report is generated from the files of a run folder; nothing is typed in. [`compare`] sets two logs against
-//! each other, [`report`] writes the whole study.
+//! Everything in a report is generated from the files of a run folder; nothing is typed in.
+//! [`compare`] sets two logs against each other, [`report`] writes the whole study.
 //!
 //! ```no_run
 //! let comparison = catamount_report::compare("ce.jsonl".as_ref(), "bfs.jsonl".as_ref())?;

@@ -6,7 +6,8 @@ pub(crate) const STRATEGIES: [&str; 6] = ["pass", "bfs", "dfs", "rdfs", "vdfs", 
 /// The control every gain is measured against.
 pub(crate) const CONTROL: &str = "ce";
 
-/// An objective's name taken apart: `bfs+kappa5+q0.02`, `bfs@256`, or anything else a policy calls itself.
+/// An objective's name taken apart: `bfs+kappa5+q0.02`, `bfs@256`, or anything else a policy calls
+/// itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Objective {
     pub(crate) full: String,
@@ -21,13 +22,21 @@ pub(crate) struct Objective {
 
 impl Objective {
     pub(crate) fn parse(full: &str) -> Self {
-        let (untrained, trained) = match full.rsplit_once('@').and_then(|(name, n)| Some((name, n.parse().ok()?))) {
-            Some((name, n)) => (name, Some(n)),
-            None => (full, None),
-        };
+        let (untrained, trained) =
+            match full.rsplit_once('@').and_then(|(name, n)| Some((name, n.parse().ok()?))) {
+                Some((name, n)) => (name, Some(n)),
+                None => (full, None),
+            };
         let mut parts = untrained.split('+');
         let base = parts.next().unwrap_or(full).to_owned();
-        let mut objective = Self { full: full.to_owned(), base, kappa: None, absorption: None, measured: false, trained };
+        let mut objective = Self {
+            full: full.to_owned(),
+            base,
+            kappa: None,
+            absorption: None,
+            measured: false,
+            trained,
+        };
         for part in parts {
             if let Some(kappa) = part.strip_prefix("kappa").and_then(|v| v.parse().ok()) {
                 objective.kappa = Some(kappa);
@@ -36,7 +45,8 @@ impl Objective {
             } else if part == "measured" {
                 objective.measured = true;
             } else {
-                // Some other variant: a name of its own, so that it is never mistaken for the plain objective.
+                // Some other variant: a name of its own, so that it is never mistaken for the plain
+                // objective.
                 objective.base = untrained.to_owned();
             }
         }
@@ -52,7 +62,8 @@ impl Objective {
         !self.has_prior() && STRATEGIES.contains(&self.base.as_str())
     }
 
-    /// Whether the objective models this strategy; one recurrence serves best-first and depth-first search.
+    /// Whether the objective models this strategy; one recurrence serves best-first and depth-first
+    /// search.
     pub(crate) fn matches(&self, strategy: &str) -> bool {
         let shared = |name: &str| if name == "dfs" { "bfs".to_owned() } else { name.to_owned() };
         STRATEGIES.contains(&self.base.as_str()) && shared(&self.base) == shared(strategy)
@@ -74,10 +85,15 @@ impl Objective {
             base if STRATEGIES.contains(&base) => format!("CAT ({})", strategy_label(base)),
             base => base.to_owned(),
         };
-        if self.has_prior() { format!("{base}{trained}, {}", self.prior_label()) } else { format!("{base}{trained}") }
+        if self.has_prior() {
+            format!("{base}{trained}, {}", self.prior_label())
+        } else {
+            format!("{base}{trained}")
+        }
     }
 
-    /// Place among objectives: control first, then UA, then the search-aware ones in the order of strategies, then the rest.
+    /// Place among objectives: control first, then UA, then the search-aware ones in the order of
+    /// strategies, then the rest.
     pub(crate) fn rank(&self) -> (usize, bool, String) {
         let place = match self.base.as_str() {
             CONTROL => 0,
@@ -100,7 +116,8 @@ pub(crate) fn strategy_rank(strategy: &str) -> (usize, String) {
     (STRATEGIES.iter().position(|s| *s == strategy).unwrap_or(99), strategy.to_owned())
 }
 
-/// Palette places of objectives, fixed for the known ones, so that an objective looks the same in every report.
+/// Palette places of objectives, fixed for the known ones, so that an objective looks the same in
+/// every report.
 pub(crate) fn colours(objectives: &[Objective]) -> Vec<usize> {
     let usual = |o: &Objective| match o.base.as_str() {
         "ce" => Some(5),
@@ -118,7 +135,8 @@ pub(crate) fn colours(objectives: &[Objective]) -> Vec<usize> {
         .iter()
         .map(|o| {
             let wanted = usual(o).filter(|c| !taken.contains(c));
-            let colour = wanted.unwrap_or_else(|| (0..8).find(|c| !taken.contains(c)).unwrap_or(taken.len()));
+            let colour = wanted
+                .unwrap_or_else(|| (0..8).find(|c| !taken.contains(c)).unwrap_or(taken.len()));
             taken.push(colour);
             colour
         })
@@ -132,12 +150,19 @@ mod tests {
     #[test]
     fn names_come_apart() {
         let prior = Objective::parse("bfs+kappa5+q0.02");
-        assert_eq!((prior.base.as_str(), prior.kappa, prior.absorption), ("bfs", Some(5.0), Some(0.02)));
+        assert_eq!(
+            (prior.base.as_str(), prior.kappa, prior.absorption),
+            ("bfs", Some(5.0), Some(0.02))
+        );
         assert_eq!(prior.label(), "CAT (BFS), \u{3ba} = 5, q = 0.02");
         assert!(prior.matches("dfs") && !prior.is_search_aware());
         assert_eq!(Objective::parse("pass@256").label(), "CAT (Pass@N) @256");
         let measured = Objective::parse("bfs+measured");
-        assert!(measured.has_prior() && measured.matches("bfs") && measured.label() == "CAT (BFS), measured prior");
+        assert!(
+            measured.has_prior()
+                && measured.matches("bfs")
+                && measured.label() == "CAT (BFS), measured prior"
+        );
         let odd = Objective::parse("bfs+mine");
         assert!(!odd.is_search_aware() && !odd.matches("bfs") && odd.label() == "bfs+mine");
         assert!(Objective::parse("ce").rank() < Objective::parse("ua").rank());

@@ -51,7 +51,10 @@ pub(crate) fn html(run: &Run, tables: &[Table], figures: &[Drawn], sample: &Samp
         stylesheet(":root[data-theme=dark] ", true)
     );
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{CSS}\n{colours}\n</style>\n<script>\n{THEME}\n</script>\n</head>\n<body>\n<a class=\"skip\" href=\"#findings\">Skip to the findings</a>\n<header>\n<p class=\"kicker\">Catamount \u{b7} compute-aligned training for theorem-proving search</p>\n<h1>{title}</h1>\n{lead}\n<nav aria-label=\"Sections\">\n{links}\n<button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\" hidden>\u{25d0}</button>\n</nav>\n</header>\n<main>\n{main}</main>\n<footer><p>Generated from logs by Catamount {version}. Nothing on this page was typed in, and it loads nothing from elsewhere.</p></footer>\n<script>\n{WEIGHTS}\n{EXPLORER}\n{VIEWER}\n</script>\n</body>\n</html>\n",
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta \
+         name=\"color-scheme\" content=\"light \
+         dark\">\n<title>{title}</title>\n<style>\n{CSS}\n{colours}\n</style>\n<script>\n{THEME}\n</script>\n</head>\n<body>\n<a class=\"skip\" href=\"#findings\">Skip to the findings</a>\n<header>\n<p class=\"kicker\">Catamount \u{b7} compute-aligned training for theorem-proving search</p>\n<h1>{title}</h1>\n{lead}\n<nav aria-label=\"Sections\">\n{links}\n<button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\" hidden>\u{25d0}</button>\n</nav>\n</header>\n<main>\n{main}</main>\n<footer><p>Generated from logs by Catamount {version}. Nothing on this page was typed in, and it loads nothing from elsewhere.</p></footer>\n<script>\n{WEIGHTS}\n{EXPLORER}\n{VIEWER}\n</script>\n</body>\n</html>\n",
         title = escape(&provenance::title(run)),
         lead = provenance::lead(run),
         version = env!("CARGO_PKG_VERSION"),
@@ -61,13 +64,17 @@ pub(crate) fn html(run: &Run, tables: &[Table], figures: &[Drawn], sample: &Samp
 fn section(out: &mut String, id: &str, title: &str, body: &str) {
     let _ = writeln!(
         out,
-        "<section id=\"{id}\" aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{title}</h2>\n{body}</section>"
+        "<section id=\"{id}\" aria-labelledby=\"{id}-title\">\n<h2 \
+         id=\"{id}-title\">{title}</h2>\n{body}</section>"
     );
 }
 
 fn figure(drawn: &Drawn) -> String {
     format!(
-        "<figure class=\"drawn\" id=\"figure-{name}\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">{svg}</div>\n<figcaption>{caption} <a href=\"figures/{name}.csv\">data</a> <a href=\"figures/{name}.svg\">SVG</a> <a href=\"figures/{name}.png\">PNG</a></figcaption>\n</figure>\n",
+        "<figure class=\"drawn\" id=\"figure-{name}\">\n<div class=\"scroll\" tabindex=\"0\" \
+         role=\"region\" aria-label=\"{label}\">{svg}</div>\n<figcaption>{caption} <a \
+         href=\"figures/{name}.csv\">data</a> <a href=\"figures/{name}.svg\">SVG</a> <a \
+         href=\"figures/{name}.png\">PNG</a></figcaption>\n</figure>\n",
         name = drawn.name,
         label = escape(drawn.chart.title()),
         svg = drawn.chart.to_inline_svg(),
@@ -77,7 +84,9 @@ fn figure(drawn: &Drawn) -> String {
 
 fn viewer(sample: &Sample) -> String {
     if sample.theorems.is_empty() {
-        return "<p>No cell of this run kept its search trees, so there is nothing to show here.</p>\n".into();
+        return "<p>No cell of this run kept its search trees, so there is nothing to show \
+         here.</p>\n"
+            .into();
     }
     let demonstrated = if sample.demonstrated {
         "The demonstrated trace is marked where the search follows it."
@@ -85,7 +94,9 @@ fn viewer(sample: &Sample) -> String {
         "The pool's file could not be read here, so the demonstrated trace is not marked."
     };
     format!(
-        "<p>Trees of {} of the {} theorems that have any: those on which cells disagree first, as many as fit in the page. {demonstrated}</p>\n{VIEWER_HTML}\n<script type=\"application/json\" id=\"trees\">{}</script>\n",
+        "<p>Trees of {} of the {} theorems that have any: those on which cells disagree first, as \
+         many as fit in the page. {demonstrated}</p>\n{VIEWER_HTML}\n<script \
+         type=\"application/json\" id=\"trees\">{}</script>\n",
         sample.theorems.len(),
         sample.available,
         json(sample)
@@ -93,23 +104,41 @@ fn viewer(sample: &Sample) -> String {
 }
 
 fn notes(run: &Run) -> String {
-    let list = |items: &[String]| items.iter().map(|i| format!("<li>{}</li>", escape(i))).collect::<String>();
+    let list = |items: &[String]| {
+        items.iter().map(|i| format!("<li>{}</li>", escape(i))).collect::<String>()
+    };
     let mut out = String::new();
     if run.missing.is_empty() {
         out.push_str("<p>No cell is missing.</p>\n");
     } else {
-        let _ = writeln!(out, "<h3>Missing cells</h3>\n<ul class=\"plain\">{}</ul>", list(&run.missing));
+        let _ = writeln!(
+            out,
+            "<h3>Missing cells</h3>\n<ul class=\"plain\">{}</ul>",
+            list(&run.missing)
+        );
     }
     if !run.notes.is_empty() {
-        let _ = writeln!(out, "<h3>About the logs</h3>\n<ul class=\"plain\">{}</ul>", list(&run.notes));
+        let _ =
+            writeln!(out, "<h3>About the logs</h3>\n<ul class=\"plain\">{}</ul>", list(&run.notes));
     }
-    out.push_str("<h3>How theorems are counted</h3>\n<p>A theorem is completed in a cell when its search ended in any way but an error. A proof counts when it passed the final check within the budget; a search cut off by a wall-clock cap counts as unproved; an errored or missing theorem is in no rate and in no pair. Every comparison is paired on the theorems both cells completed. Several seeds are pooled with the theorem as the unit: each contributes the mean of its seeds\u{2019} differences, and p comes from the exact sign-flip test over theorems, which for one seed is McNemar\u{2019}s.</p>\n");
+    out.push_str(
+        "<h3>How theorems are counted</h3>\n<p>A theorem is completed in a cell when its \
+     search ended in any way but an error. A proof counts when it passed the final check within \
+     the budget; a search cut off by a wall-clock cap counts as unproved; an errored or missing \
+     theorem is in no rate and in no pair. Every comparison is paired on the theorems both cells \
+     completed. Several seeds are pooled with the theorem as the unit: each contributes the mean \
+     of its seeds\u{2019} differences, and p comes from the exact sign-flip test over theorems, \
+     which for one seed is McNemar\u{2019}s.</p>\n",
+    );
     out
 }
 
 /// JSON that is safe inside a script element.
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".into()).replace("</", "<\\/").replace("<!--", "<\\u0021--")
+    serde_json::to_string(value)
+        .unwrap_or_else(|_| "null".into())
+        .replace("</", "<\\/")
+        .replace("<!--", "<\\u0021--")
 }
 
 /// The same as Markdown, figures linked.
@@ -122,7 +151,13 @@ pub(crate) fn markdown(run: &Run, tables: &[Table], figures: &[Drawn]) -> String
     out.extend(tables.iter().map(Table::to_markdown));
     out.push_str("## Figures\n\n");
     for drawn in figures {
-        let _ = writeln!(out, "![{}](figures/{}.svg)\n\n{}\n", drawn.chart.title(), drawn.name, drawn.caption);
+        let _ = writeln!(
+            out,
+            "![{}](figures/{}.svg)\n\n{}\n",
+            drawn.chart.title(),
+            drawn.name,
+            drawn.caption
+        );
     }
     let mut list = |title: &str, items: &[String]| {
         if !items.is_empty() {

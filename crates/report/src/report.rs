@@ -28,8 +28,8 @@ pub struct Report {
 
 /// Writes `DIR/report/`: `index.html`, `report.md`, `tables/`, `figures/`.
 ///
-/// `DIR/cells/` holds the logs; `DIR/training/*.metrics.jsonl`, `DIR/plan.json`, `DIR/offtrace.json` and trees are used where
-/// they are there.
+/// `DIR/cells/` holds the logs; `DIR/training/*.metrics.jsonl`, `DIR/plan.json`,
+/// `DIR/offtrace.json` and trees are used where they are there.
 pub fn report(dir: &Path) -> Result<Report, ReportError> {
     let mut run = Run::open(dir)?;
     let out = dir.join("report");
@@ -44,9 +44,12 @@ pub fn report(dir: &Path) -> Result<Report, ReportError> {
 
     let mut files = Vec::new();
     let folder = out.join("tables");
-    std::fs::create_dir_all(&folder).map_err(|source| ReportError::Write { path: folder.clone(), source })?;
+    std::fs::create_dir_all(&folder)
+        .map_err(|source| ReportError::Write { path: folder.clone(), source })?;
     for table in &tables {
-        for (ending, text) in [("md", table.to_markdown()), ("tex", table.to_latex()), ("csv", table.csv.clone())] {
+        for (ending, text) in
+            [("md", table.to_markdown()), ("tex", table.to_latex()), ("csv", table.csv.clone())]
+        {
             files.push(write(folder.join(format!("{}.{ending}", table.name)), &text)?);
         }
     }

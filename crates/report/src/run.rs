@@ -1,4 +1,5 @@
-//! A run folder: its cells brought into groups, what was planned, and everything that is missing or odd, by name.
+//! A run folder: its cells brought into groups, what was planned, and everything that is missing or
+//! odd, by name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ pub enum ReportError {
         source: std::io::Error,
     },
     /// Nothing to report on.
-    #[error("{path} holds no cell with a manifest{reason}; a run folder has cells/NAME.jsonl with cells/NAME.manifest.json beside it", path = path.display())]
+    #[error("{path} holds no cell with a manifest{reason}; a run folder has cells/NAME.jsonl with \
+     cells/NAME.manifest.json beside it", path = path.display())]
     Empty {
         /// The folder.
         path: PathBuf,
@@ -42,7 +44,8 @@ pub enum ReportError {
     #[error(transparent)]
     Figure(#[from] catamount_figure::SaveError),
     /// A file could not be written.
-    #[error("cannot write {path}: {source}; check that the folder is writable and the disk has room", path = path.display())]
+    #[error("cannot write {path}: {source}; check that the folder is writable and the disk has \
+     room", path = path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -68,7 +71,8 @@ impl Group {
         let Some((first, rest)) = cells.split_first() else { return wilson(0.0, 0) };
         let (mut n, mut solved) = (0, 0.0);
         for name in first.records.keys() {
-            let outcomes: Option<Vec<bool>> = std::iter::once(first).chain(rest).map(|c| c.solved(name)).collect();
+            let outcomes: Option<Vec<bool>> =
+                std::iter::once(first).chain(rest).map(|c| c.solved(name)).collect();
             if let Some(outcomes) = outcomes {
                 n += 1;
                 solved += outcomes.iter().filter(|s| **s).count() as f64 / outcomes.len() as f64;
@@ -79,12 +83,18 @@ impl Group {
 
     /// Theorems of the pool.
     pub(crate) fn pool(&self) -> usize {
-        self.cells.values().filter_map(|c| c.manifest.as_ref()).map(|m| m.pool.theorems).max().unwrap_or(0)
+        self.cells
+            .values()
+            .filter_map(|c| c.manifest.as_ref())
+            .map(|m| m.pool.theorems)
+            .max()
+            .unwrap_or(0)
     }
 
     /// This group against another, on the seeds both have; the gain is this group's.
     pub(crate) fn against(&self, base: &Group) -> Option<statistics::Comparison> {
-        let seeds: Vec<u64> = self.cells.keys().filter(|s| base.cells.contains_key(s)).copied().collect();
+        let seeds: Vec<u64> =
+            self.cells.keys().filter(|s| base.cells.contains_key(s)).copied().collect();
         let a: Vec<&Cell> = seeds.iter().map(|s| &base.cells[s]).collect();
         let b: Vec<&Cell> = seeds.iter().map(|s| &self.cells[s]).collect();
         paired_statistics(&a, &b)
@@ -162,7 +172,10 @@ impl Run {
         let pool = pools.iter().max_by_key(|(_, n)| **n).map(|(hash, _)| hash.clone());
         for cell in cells {
             let Some(m) = cell.manifest.clone() else {
-                self.notes.push(format!("left out: {} has no manifest beside it, so its place is unknown", cell.path.display()));
+                self.notes.push(format!(
+                    "left out: {} has no manifest beside it, so its place is unknown",
+                    cell.path.display()
+                ));
                 continue;
             };
             if pool.as_ref() != Some(&m.pool.hash) {
@@ -175,7 +188,9 @@ impl Run {
                 ));
                 continue;
             }
-            let at = |g: &Group| g.objective.full == m.objective && g.strategy == m.strategy && g.budget == m.budget;
+            let at = |g: &Group| {
+                g.objective.full == m.objective && g.strategy == m.strategy && g.budget == m.budget
+            };
             let index = self.groups.iter().position(at).unwrap_or_else(|| {
                 self.groups.push(Group {
                     objective: Objective::parse(&m.objective),
@@ -198,7 +213,11 @@ impl Run {
             self.groups[index].cells.insert(m.seed, cell);
         }
         if self.groups.is_empty() {
-            let reason = if self.notes.is_empty() { String::new() } else { format!(" ({})", self.notes.join("; ")) };
+            let reason = if self.notes.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", self.notes.join("; "))
+            };
             return Err(ReportError::Empty { path: folder.into(), reason });
         }
         self.groups.sort_by_key(|g| (g.budget, g.objective.rank(), strategy_rank(&g.strategy)));
@@ -208,16 +227,27 @@ impl Run {
     fn name_missing(&mut self) {
         let mut missing = Vec::new();
         // What the plan promised.
-        let planned = self.plan.as_ref().and_then(|p| p.get("cells")).and_then(Value::as_array).cloned().unwrap_or_default();
+        let planned = self
+            .plan
+            .as_ref()
+            .and_then(|p| p.get("cells"))
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         for cell in &planned {
             let text = |key: &str| cell.get(key).and_then(Value::as_str).map(str::to_owned);
             let number = |key: &str| cell.get(key).and_then(Value::as_u64);
-            if let (Some(objective), Some(strategy), Some(budget)) = (text("objective"), text("strategy"), number("budget")) {
+            if let (Some(objective), Some(strategy), Some(budget)) =
+                (text("objective"), text("strategy"), number("budget"))
+            {
                 let group = self.group(&objective, &strategy, budget);
-                let there = group.is_some_and(|g| number("seed").is_none_or(|s| g.cells.contains_key(&s)));
+                let there =
+                    group.is_some_and(|g| number("seed").is_none_or(|s| g.cells.contains_key(&s)));
                 if !there {
                     let seed = number("seed").map(|s| format!(", seed {s}")).unwrap_or_default();
-                    missing.push(format!("{objective} under {strategy} at N = {budget}{seed}: planned, never run"));
+                    missing.push(format!(
+                        "{objective} under {strategy} at N = {budget}{seed}: planned, never run"
+                    ));
                 }
             }
         }
@@ -225,8 +255,10 @@ impl Run {
         if planned.is_empty() {
             for budget in self.budgets() {
                 for objective in self.objectives() {
-                    let (there, holes): (Vec<String>, Vec<String>) =
-                        self.strategies().into_iter().partition(|s| self.group(&objective.full, s, budget).is_some());
+                    let (there, holes): (Vec<String>, Vec<String>) = self
+                        .strategies()
+                        .into_iter()
+                        .partition(|s| self.group(&objective.full, s, budget).is_some());
                     if !there.is_empty() && !holes.is_empty() {
                         missing.push(format!(
                             "{} at N = {budget}: not in this folder under {}",
@@ -240,7 +272,8 @@ impl Run {
         for group in &self.groups {
             if group.objective.full != CONTROL && self.control(group).is_none() {
                 let text = format!(
-                    "{CONTROL} under {} at N = {}: not in this folder, so no gain can be given there",
+                    "{CONTROL} under {} at N = {}: not in this folder, so no gain can be given \
+                     there",
                     group.strategy, group.budget
                 );
                 if !missing.contains(&text) {
@@ -250,7 +283,8 @@ impl Run {
             if let Some(control) = self.control(group)
                 && !group.cells.keys().eq(control.cells.keys())
             {
-                let list = |g: &Group| g.cells.keys().map(u64::to_string).collect::<Vec<_>>().join(", ");
+                let list =
+                    |g: &Group| g.cells.keys().map(u64::to_string).collect::<Vec<_>>().join(", ");
                 self.notes.push(format!(
                     "{}: seeds {} against seeds {} of {CONTROL}; compared on the seeds both have",
                     group.label(),
@@ -273,7 +307,8 @@ impl Run {
                 }
                 if tally.capped > 0 {
                     self.notes.push(format!(
-                        "{}, seed {seed}: {} theorems cut off by a wall-clock cap count as unproved",
+                        "{}, seed {seed}: {} theorems cut off by a wall-clock cap count as \
+                         unproved",
                         group.label(),
                         tally.capped
                     ));
@@ -284,16 +319,28 @@ impl Run {
     }
 
     pub(crate) fn group(&self, objective: &str, strategy: &str, budget: u64) -> Option<&Group> {
-        self.groups.iter().find(|g| g.objective.full == objective && g.strategy == strategy && g.budget == budget)
+        self.groups
+            .iter()
+            .find(|g| g.objective.full == objective && g.strategy == strategy && g.budget == budget)
     }
 
-    /// The best fit among groups under a strategy at a budget: trained for that very budget, else for none in particular.
-    fn pick(&self, strategy: &str, budget: u64, test: impl Fn(&Objective) -> bool) -> Option<&Group> {
-        let fits = self.groups.iter().filter(|g| g.strategy == strategy && g.budget == budget && test(&g.objective));
+    /// The best fit among groups under a strategy at a budget: trained for that very budget, else
+    /// for none in particular.
+    fn pick(
+        &self,
+        strategy: &str,
+        budget: u64,
+        test: impl Fn(&Objective) -> bool,
+    ) -> Option<&Group> {
+        let fits = self
+            .groups
+            .iter()
+            .filter(|g| g.strategy == strategy && g.budget == budget && test(&g.objective));
         fits.min_by_key(|g| (g.objective.trained != Some(budget), g.objective.trained.is_some()))
     }
 
-    /// The search-aware objective that models the deployed strategy: its own before the one that shares its recurrence.
+    /// The search-aware objective that models the deployed strategy: its own before the one that
+    /// shares its recurrence.
     pub(crate) fn matched(&self, strategy: &str, budget: u64) -> Option<&Group> {
         self.pick(strategy, budget, |o| o.is_search_aware() && o.base == strategy)
             .or_else(|| self.pick(strategy, budget, |o| o.is_search_aware() && o.matches(strategy)))
@@ -301,7 +348,9 @@ impl Run {
 
     /// The same objective without its prior.
     pub(crate) fn without_prior(&self, group: &Group) -> Option<&Group> {
-        self.pick(&group.strategy, group.budget, |o| !o.has_prior() && o.base == group.objective.base)
+        self.pick(&group.strategy, group.budget, |o| {
+            !o.has_prior() && o.base == group.objective.base
+        })
     }
 
     /// The control under the same strategy and budget.
@@ -324,7 +373,8 @@ impl Run {
     }
 
     pub(crate) fn objectives(&self) -> Vec<Objective> {
-        let mut objectives: Vec<Objective> = self.groups.iter().map(|g| g.objective.clone()).collect();
+        let mut objectives: Vec<Objective> =
+            self.groups.iter().map(|g| g.objective.clone()).collect();
         objectives.sort_by_key(Objective::rank);
         objectives.dedup();
         objectives
@@ -335,11 +385,14 @@ impl Run {
     }
 }
 
-/// Whether a file is `NAME.KIND.jsonl` beside a log `NAME.jsonl`: trees, times, whatever a cell keeps besides its results.
+/// Whether a file is `NAME.KIND.jsonl` beside a log `NAME.jsonl`: trees, times, whatever a cell
+/// keeps besides its results.
 fn is_sidecar(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let inner = name.strip_suffix(".jsonl").unwrap_or(&name);
-    inner.rsplit_once('.').is_some_and(|(cell, _)| path.with_file_name(format!("{cell}.jsonl")).is_file())
+    inner
+        .rsplit_once('.')
+        .is_some_and(|(cell, _)| path.with_file_name(format!("{cell}.jsonl")).is_file())
 }
 
 /// A JSON file, if it is there.
@@ -347,10 +400,12 @@ fn json(path: &Path) -> Result<Option<Value>, ReportError> {
     if !path.exists() {
         return Ok(None);
     }
-    let bytes = std::fs::read(path).map_err(|source| ReportError::Read { path: path.into(), source })?;
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|e| ReportError::Content { path: path.into(), reason: format!("not valid JSON: {e}") })
+    let bytes =
+        std::fs::read(path).map_err(|source| ReportError::Read { path: path.into(), source })?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| ReportError::Content {
+        path: path.into(),
+        reason: format!("not valid JSON: {e}"),
+    })
 }
 
 /// The files of a folder with an ending, by name.

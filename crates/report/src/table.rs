@@ -47,7 +47,11 @@ impl Table {
     pub fn to_markdown(&self) -> String {
         let mut out = format!("### {}\n\n", self.title);
         let escape = |text: &str| text.replace('|', "\\|").replace('*', "\\*").replace('\n', " ");
-        let _ = writeln!(out, "| {} |", self.header.iter().map(|h| escape(h)).collect::<Vec<_>>().join(" | "));
+        let _ = writeln!(
+            out,
+            "| {} |",
+            self.header.iter().map(|h| escape(h)).collect::<Vec<_>>().join(" | ")
+        );
         let rules = (0..self.columns()).map(|i| if i < self.text_columns { "---" } else { "---:" });
         let _ = writeln!(out, "|{}|", rules.collect::<Vec<_>>().join("|"));
         for row in &self.rows {
@@ -64,18 +68,28 @@ impl Table {
 
     /// A LaTeX table that needs `booktabs` only.
     pub fn to_latex(&self) -> String {
-        let align: String = (0..self.columns()).map(|i| if i < self.text_columns { 'l' } else { 'r' }).collect();
+        let align: String =
+            (0..self.columns()).map(|i| if i < self.text_columns { 'l' } else { 'r' }).collect();
         let mut out = format!(
-            "\\begin{{table}}[ht]\n\\centering\n\\caption{{\\textbf{{{}.}} {}}}\n\\label{{tab:{}}}\n\\small\n\\begin{{tabular}}{{{align}}}\n\\toprule\n",
+            "\\begin{{table}}[ht]\n\\centering\n\\caption{{\\textbf{{{}.}} \
+             {}}}\n\\label{{tab:{}}}\n\\small\n\\begin{{tabular}}{{{align}}}\n\\toprule\n",
             latex(&self.title),
             latex(&self.caption),
             self.name
         );
-        let _ = writeln!(out, "{} \\\\\n\\midrule", self.header.iter().map(|h| latex(h)).collect::<Vec<_>>().join(" & "));
+        let _ = writeln!(
+            out,
+            "{} \\\\\n\\midrule",
+            self.header.iter().map(|h| latex(h)).collect::<Vec<_>>().join(" & ")
+        );
         for row in &self.rows {
             let cells = row.iter().map(|e| {
                 let text = latex(&e.text);
-                let mark = if e.mark.is_empty() { String::new() } else { format!("$^{{{}}}$", math(&e.mark)) };
+                let mark = if e.mark.is_empty() {
+                    String::new()
+                } else {
+                    format!("$^{{{}}}$", math(&e.mark))
+                };
                 if e.bold { format!("\\textbf{{{text}}}{mark}") } else { format!("{text}{mark}") }
             });
             let _ = writeln!(out, "{} \\\\", cells.collect::<Vec<_>>().join(" & "));
@@ -87,7 +101,9 @@ impl Table {
     /// An HTML table inside a figure, its caption below the title.
     pub fn to_html(&self) -> String {
         let mut out = format!(
-            "<figure class=\"table\" id=\"table-{}\">\n<figcaption><strong>{}.</strong> {}</figcaption>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
+            "<figure class=\"table\" id=\"table-{}\">\n<figcaption><strong>{}.</strong> \
+             {}</figcaption>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+             aria-label=\"{}\"><table>\n<thead><tr>",
             self.name,
             html(&self.title),
             html(&self.caption),
@@ -101,7 +117,11 @@ impl Table {
         for row in &self.rows {
             out.push_str("<tr>");
             for (i, e) in row.iter().enumerate() {
-                let mark = if e.mark.is_empty() { String::new() } else { format!("<sup>{}</sup>", html(&e.mark)) };
+                let mark = if e.mark.is_empty() {
+                    String::new()
+                } else {
+                    format!("<sup>{}</sup>", html(&e.mark))
+                };
                 let text = html(&e.text);
                 let text = if e.bold { format!("<strong>{text}</strong>") } else { text };
                 let tag = if i == 0 { "th scope=\"row\"" } else { "td" };
@@ -116,15 +136,27 @@ impl Table {
     /// Aligned plain text for a terminal.
     pub fn to_text(&self) -> String {
         let text = |e: &Entry| format!("{}{}{}", if e.bold { ">" } else { "" }, e.text, e.mark);
-        let rows: Vec<Vec<String>> = self.rows.iter().map(|r| r.iter().map(text).collect()).collect();
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|r| r.iter().map(text).collect()).collect();
         let widths: Vec<usize> = (0..self.columns())
-            .map(|i| rows.iter().filter_map(|r| r.get(i)).chain([&self.header[i]]).map(|t| t.chars().count()).max().unwrap_or(0))
+            .map(|i| {
+                rows.iter()
+                    .filter_map(|r| r.get(i))
+                    .chain([&self.header[i]])
+                    .map(|t| t.chars().count())
+                    .max()
+                    .unwrap_or(0)
+            })
             .collect();
         let mut out = format!("{}\n", self.title);
         for row in std::iter::once(&self.header).chain(&rows) {
             for (i, text) in row.iter().enumerate() {
                 let pad = " ".repeat(widths[i].saturating_sub(text.chars().count()));
-                let _ = if i < self.text_columns { write!(out, "{text}{pad}  ") } else { write!(out, "{pad}{text}  ") };
+                let _ = if i < self.text_columns {
+                    write!(out, "{text}{pad}  ")
+                } else {
+                    write!(out, "{pad}{text}  ")
+                };
             }
             out.truncate(out.trim_end().len());
             out.push('\n');
@@ -140,7 +172,11 @@ pub(crate) fn html(text: &str) -> String {
 
 /// One field of a CSV line.
 pub(crate) fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 /// Text made safe inside LaTeX, the few symbols we print included.
@@ -196,12 +232,21 @@ mod tests {
     #[test]
     fn every_form_keeps_marks_and_escapes() {
         let t = table();
-        assert!(t.to_markdown().contains("| a\\|b_c <x> | **26.6**\\* |\n| CE | 21.2 |"), "{}", t.to_markdown());
-        assert!(t.to_latex().contains("a|b\\_c $<$x$>$ & \\textbf{26.6}$^{*}$ \\\\"), "{}", t.to_latex());
-        assert!(t.to_latex().contains("(\\%) \\& more.} $\\kappa$ = 5"));
         assert!(
-            t.to_html().contains("<th scope=\"row\">a|b_c &lt;x&gt;</th><td class=\"n\"><strong>26.6</strong><sup>*</sup></td>")
+            t.to_markdown().contains("| a\\|b_c <x> | **26.6**\\* |\n| CE | 21.2 |"),
+            "{}",
+            t.to_markdown()
         );
+        assert!(
+            t.to_latex().contains("a|b\\_c $<$x$>$ & \\textbf{26.6}$^{*}$ \\\\"),
+            "{}",
+            t.to_latex()
+        );
+        assert!(t.to_latex().contains("(\\%) \\& more.} $\\kappa$ = 5"));
+        assert!(t.to_html().contains(
+            "<th scope=\"row\">a|b_c &lt;x&gt;</th><td \
+             class=\"n\"><strong>26.6</strong><sup>*</sup></td>"
+        ));
         assert_eq!(t.to_text().lines().nth(2).unwrap(), "a|b_c <x>  >26.6*");
     }
 }

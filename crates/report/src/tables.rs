@@ -14,9 +14,11 @@ use crate::table::{Entry, Table};
 
 /// Every table that the run has cells for; the matrix of the largest budget comes first.
 pub(crate) fn all(run: &Run) -> Vec<Table> {
-    let mut tables: Vec<Table> = run.budgets().into_iter().rev().flat_map(|budget| matrix::tables(run, budget)).collect();
+    let mut tables: Vec<Table> =
+        run.budgets().into_iter().rev().flat_map(|budget| matrix::tables(run, budget)).collect();
     tables.extend(sweep::table(run));
-    tables.extend(run.budgets().into_iter().rev().filter_map(|budget| matching::table(run, budget)));
+    tables
+        .extend(run.budgets().into_iter().rev().filter_map(|budget| matching::table(run, budget)));
     tables.extend(prior::table(run));
     tables.extend(offtrace::table(run));
     tables
@@ -27,7 +29,8 @@ fn percent(rate: f64) -> String {
     format!("{:.1}", 100.0 * rate)
 }
 
-/// `n`, `b/c`, gain with interval, p and corrected p as entries; a star for p < 0.05, bold where it survives correction.
+/// `n`, `b/c`, gain with interval, p and corrected p as entries; a star for p < 0.05, bold where it
+/// survives correction.
 fn paired_entries(c: &statistics::Comparison, holm: f64) -> Vec<Entry> {
     vec![
         c.n.to_string().into(),
@@ -37,7 +40,11 @@ fn paired_entries(c: &statistics::Comparison, holm: f64) -> Vec<Entry> {
             bold: holm < 0.05,
             mark: String::new(),
         },
-        Entry { text: p_text(c.p), bold: false, mark: if c.p < 0.05 { "*".into() } else { String::new() } },
+        Entry {
+            text: p_text(c.p),
+            bold: false,
+            mark: if c.p < 0.05 { "*".into() } else { String::new() },
+        },
         p_text(holm).into(),
     ]
 }
@@ -49,7 +56,10 @@ fn paired_header() -> [String; 5] {
 
 /// The same as CSV fields.
 fn paired_csv(c: &statistics::Comparison, holm: f64) -> String {
-    format!("{},{},{},{},{},{},{},{},{holm}", c.n, c.seeds, c.b, c.c, c.gain_pp, c.ci_low, c.ci_high, c.p)
+    format!(
+        "{},{},{},{},{},{},{},{},{holm}",
+        c.n, c.seeds, c.b, c.c, c.gain_pp, c.ci_low, c.ci_high, c.p
+    )
 }
 
 /// Headings of [`paired_csv`].

@@ -1,4 +1,5 @@
-//! What training wrote: one JSON line per measurement, read leniently, since only its shape is fixed.
+//! What training wrote: one JSON line per measurement, read leniently, since only its shape is
+//! fixed.
 
 use std::path::Path;
 
@@ -19,8 +20,9 @@ pub(crate) struct Measurement {
     pub(crate) w: Vec<f64>,
 }
 
-/// The share of values at or below each of `count` quantiles: five are those that training writes (5, 25, 50, 75 and 95 %), any
-/// other number is evenly spaced from the smallest value to the largest.
+/// The share of values at or below each of `count` quantiles: five are those that training writes
+/// (5, 25, 50, 75 and 95 %), any other number is evenly spaced from the smallest value to the
+/// largest.
 pub(crate) fn levels(count: usize) -> Vec<f64> {
     match count {
         5 => vec![0.05, 0.25, 0.5, 0.75, 0.95],
@@ -40,18 +42,26 @@ pub(crate) struct Training {
 impl Training {
     /// Reads `NAME.metrics.jsonl`; the objective is what its lines say, else the file's name.
     pub(crate) fn read(path: &Path, notes: &mut Vec<String>) -> Result<Self, ReportError> {
-        let bytes = std::fs::read(path).map_err(|source| ReportError::Read { path: path.into(), source })?;
+        let bytes = std::fs::read(path)
+            .map_err(|source| ReportError::Read { path: path.into(), source })?;
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let name = name.strip_suffix(".metrics.jsonl").unwrap_or(&name).to_owned();
         let mut objective = name.clone();
-        let lines: Vec<(usize, &[u8])> =
-            bytes.split(|b| *b == b'\n').enumerate().filter(|(_, l)| !l.trim_ascii().is_empty()).collect();
+        let lines: Vec<(usize, &[u8])> = bytes
+            .split(|b| *b == b'\n')
+            .enumerate()
+            .filter(|(_, l)| !l.trim_ascii().is_empty())
+            .collect();
         let mut measurements = Vec::new();
         for (i, (number, line)) in lines.iter().enumerate() {
             let value: Value = match serde_json::from_slice(line) {
                 Ok(value) => value,
                 Err(_) if i + 1 == lines.len() => {
-                    notes.push(format!("{}: line {}, the last, is unfinished and was set aside", path.display(), number + 1));
+                    notes.push(format!(
+                        "{}: line {}, the last, is unfinished and was set aside",
+                        path.display(),
+                        number + 1
+                    ));
                     break;
                 }
                 Err(e) => {
@@ -63,7 +73,11 @@ impl Training {
                 objective = name.to_owned();
             }
             let numbers = |key: &str| -> Vec<f64> {
-                value.get(key).and_then(Value::as_array).map(|a| a.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
+                value
+                    .get(key)
+                    .and_then(Value::as_array)
+                    .map(|a| a.iter().filter_map(Value::as_f64).collect())
+                    .unwrap_or_default()
             };
             let Some(step) = value.get("step").and_then(Value::as_f64) else { continue };
             measurements.push(Measurement {
@@ -79,7 +93,10 @@ impl Training {
     }
 
     /// First and last measurement that has a distribution.
-    pub(crate) fn ends(&self, of: impl Fn(&Measurement) -> &Vec<f64>) -> Option<(&Measurement, &Measurement)> {
+    pub(crate) fn ends(
+        &self,
+        of: impl Fn(&Measurement) -> &Vec<f64>,
+    ) -> Option<(&Measurement, &Measurement)> {
         let mut with = self.measurements.iter().filter(|m| of(m).len() > 1);
         let first = with.next()?;
         Some((first, with.next_back().unwrap_or(first)))

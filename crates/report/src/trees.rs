@@ -1,7 +1,7 @@
 //! The sample of search trees that the page's viewer carries.
 //!
-//! Trees can be far larger than a page should be, so a few theorems are chosen, those on which cells disagree first, and added
-//! while they fit. The page says how many were left out.
+//! Trees can be far larger than a page should be, so a few theorems are chosen, those on which
+//! cells disagree first, and added while they fit. The page says how many were left out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -67,8 +67,11 @@ struct Strings {
 
 impl Strings {
     fn number(&mut self, text: &str) -> usize {
-        let cut: String =
-            if text.chars().count() > TEXT { text.chars().take(TEXT).chain(['\u{2026}']).collect() } else { text.to_owned() };
+        let cut: String = if text.chars().count() > TEXT {
+            text.chars().take(TEXT).chain(['\u{2026}']).collect()
+        } else {
+            text.to_owned()
+        };
         if let Some(&place) = self.places.get(&cut) {
             return place;
         }
@@ -116,8 +119,10 @@ pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
             }
         }
         let steps = traces.get(name).into_iter().flatten();
-        let trace: Vec<_> = steps.map(|s| (strings.number(&s.tactic), strings.number(&s.state))).collect();
-        used += strings.bytes - before.0 + cells.iter().map(|c| 120 + 36 * c.expansions.len()).sum::<usize>();
+        let trace: Vec<_> =
+            steps.map(|s| (strings.number(&s.tactic), strings.number(&s.state))).collect();
+        used += strings.bytes - before.0
+            + cells.iter().map(|c| 120 + 36 * c.expansions.len()).sum::<usize>();
         if used > BYTES && !sample.theorems.is_empty() {
             let dropped = strings.list.split_off(before.1);
             for text in dropped {
@@ -136,7 +141,10 @@ fn sources(run: &Run) -> Vec<(&Group, PathBuf)> {
     let mut sources: Vec<(&Group, PathBuf)> = Vec::new();
     for group in run.groups.iter().rev() {
         let Some(path) = group.cells.values().find_map(crate::cell::Cell::trees) else { continue };
-        if !sources.iter().any(|(g, _)| g.objective == group.objective && g.strategy == group.strategy) {
+        if !sources
+            .iter()
+            .any(|(g, _)| g.objective == group.objective && g.strategy == group.strategy)
+        {
             sources.push((group, path));
         }
     }
@@ -147,7 +155,8 @@ fn sources(run: &Run) -> Vec<(&Group, PathBuf)> {
 /// Theorems in most cells first; among those, the ones some cells prove and others do not.
 fn choose(sources: &[(&Group, PathBuf)], holders: BTreeMap<String, usize>) -> Vec<String> {
     let solved = |name: &str| {
-        let outcomes: Vec<bool> = sources.iter().filter_map(|(g, _)| g.cells.values().next()?.solved(name)).collect();
+        let outcomes: Vec<bool> =
+            sources.iter().filter_map(|(g, _)| g.cells.values().next()?.solved(name)).collect();
         let yes = outcomes.iter().filter(|s| **s).count();
         // 0: cells disagree, 1: all prove it, 2: none does.
         if yes == 0 { 2 } else { u8::from(yes == outcomes.len()) }
@@ -200,9 +209,17 @@ fn sampled(group: &Group, tree: &TreeRecord, strings: &mut Strings) -> SampledTr
                     "proved" => 1,
                     _ => 2,
                 };
-                // A parent that does not precede its child would make the viewer loop: such a node hangs from the root.
+                // A parent that does not precede its child would make the viewer loop: such a node
+                // hangs from the root.
                 let parent = if e.parent <= i as u64 { e.parent } else { 0 };
-                (parent, strings.number(&e.tactic), short(e.log_p), verdict, strings.number(&e.text), e.score.map(short))
+                (
+                    parent,
+                    strings.number(&e.tactic),
+                    short(e.log_p),
+                    verdict,
+                    strings.number(&e.text),
+                    e.score.map(short),
+                )
             })
             .collect(),
     }
@@ -210,13 +227,22 @@ fn sampled(group: &Group, tree: &TreeRecord, strings: &mut Strings) -> SampledTr
 
 /// Demonstrated steps of the chosen theorems, from the pool's file where it can still be read.
 fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<Step>> {
-    let Some(manifest) = run.cells().find_map(|(_, _, c)| c.manifest.as_ref()) else { return HashMap::new() };
+    let Some(manifest) = run.cells().find_map(|(_, _, c)| c.manifest.as_ref()) else {
+        return HashMap::new();
+    };
     let given = PathBuf::from(&manifest.pool.file);
     let file = given.file_name().map(PathBuf::from).unwrap_or_default();
-    let found = [given.clone(), run.dir.join(&given), run.dir.join("data").join(&file), run.dir.join(&file)]
-        .into_iter()
-        .find(|p| p.is_file());
-    let Some(Ok(loaded)) = found.map(|p| catamount_traces::read_any(&p)) else { return HashMap::new() };
+    let found = [
+        given.clone(),
+        run.dir.join(&given),
+        run.dir.join("data").join(&file),
+        run.dir.join(&file),
+    ]
+    .into_iter()
+    .find(|p| p.is_file());
+    let Some(Ok(loaded)) = found.map(|p| catamount_traces::read_any(&p)) else {
+        return HashMap::new();
+    };
     loaded
         .traces
         .into_iter()
@@ -226,23 +252,35 @@ fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<Step>> {
 }
 
 /// Calls back with every line; the first that cannot be understood is noted, and reading goes on.
-fn each_line(path: &Path, notes: &mut Vec<String>, mut use_line: impl FnMut(&str) -> Result<(), serde_json::Error>) {
+fn each_line(
+    path: &Path,
+    notes: &mut Vec<String>,
+    mut use_line: impl FnMut(&str) -> Result<(), serde_json::Error>,
+) {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(e) => {
-            notes.push(format!("{}: cannot be read ({e}), so its trees are not shown", path.display()));
+            notes.push(format!(
+                "{}: cannot be read ({e}), so its trees are not shown",
+                path.display()
+            ));
             return;
         }
     };
     let mut broken = Vec::new();
     for (i, line) in BufReader::new(file).lines().enumerate() {
-        let understood =
-            line.map_err(|_| ()).and_then(|l| if l.trim().is_empty() { Ok(()) } else { use_line(&l).map_err(|_| ()) });
+        let understood = line
+            .map_err(|_| ())
+            .and_then(|l| if l.trim().is_empty() { Ok(()) } else { use_line(&l).map_err(|_| ()) });
         if understood.is_err() {
             broken.push((i + 1).to_string());
         }
     }
     if !broken.is_empty() {
-        notes.push(format!("{}: not a tree record on line(s) {}; set aside", path.display(), broken.join(", ")));
+        notes.push(format!(
+            "{}: not a tree record on line(s) {}; set aside",
+            path.display(),
+            broken.join(", ")
+        ));
     }
 }

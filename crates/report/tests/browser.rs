@@ -1,6 +1,7 @@
 //! The page in a real browser: scripts run, controls work, nothing overflows a phone.
 //!
-//! Needs Debian's `chromium` (or the program named by `CATAMOUNT_BROWSER`); on a machine without one it says so and checks nothing.
+//! Needs Debian's `chromium` (or the program named by `CATAMOUNT_BROWSER`); on a machine without
+//! one it says so and checks nothing.
 
 mod synthetic;
 
@@ -93,18 +94,25 @@ fn drive(browser: &Path, dir: &Path, page: &str, width: u32) -> Value {
     let watched = page
         .replacen(
             "<head>",
-            "<head><script>window.failures = []; addEventListener('error', (e) => failures.push(e.message));</script>",
+            "<head><script>window.failures = []; addEventListener('error', (e) => \
+             failures.push(e.message));</script>",
             1,
         )
         .replacen("</body>", &format!("<script>{DRIVER}</script></body>"), 1);
     let quoted = watched.replace('&', "&amp;").replace('"', "&quot;");
     let frame = dir.join(format!("frame-{width}.html"));
-    fs::write(&frame, format!("<!doctype html><meta charset=utf-8><body><iframe style=\"width:{width}px;height:2000px;border:0\" srcdoc=\"{quoted}\"></iframe>")).unwrap();
+    fs::write(
+        &frame,
+        format!(
+            "<!doctype html><meta charset=utf-8><body><iframe \
+     style=\"width:{width}px;height:2000px;border:0\" srcdoc=\"{quoted}\"></iframe>"
+        ),
+    )
+    .unwrap();
     let found = dom(browser, &frame, &dir.join(format!("profile-{width}")));
-    let start = found
-        .find("<pre id=\"saw\">")
-        .unwrap_or_else(|| panic!("the driver did not finish: {}", &found[found.len().saturating_sub(800)..]))
-        + 14;
+    let start = found.find("<pre id=\"saw\">").unwrap_or_else(|| {
+        panic!("the driver did not finish: {}", &found[found.len().saturating_sub(800)..])
+    }) + 14;
     let end = start + found[start..].find("</pre>").unwrap();
     let text = found[start..end].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     serde_json::from_str(&text).unwrap()
@@ -113,11 +121,20 @@ fn drive(browser: &Path, dir: &Path, page: &str, width: u32) -> Value {
 #[test]
 fn the_page_works_on_a_desk_and_on_a_phone() {
     let Some(browser) = browser() else {
-        eprintln!("no browser found (apt install chromium, or set CATAMOUNT_BROWSER): the page was not tried in one");
+        eprintln!(
+            "no browser found (apt install chromium, or set CATAMOUNT_BROWSER): the page was not \
+             tried in one"
+        );
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let plan = Plan { theorems: 30, trees: 4, budgets: vec![16, 64], strategies: vec!["bfs", "pass", "mcts"], ..Plan::default() };
+    let plan = Plan {
+        theorems: 30,
+        trees: 4,
+        budgets: vec![16, 64],
+        strategies: vec!["bfs", "pass", "mcts"],
+        ..Plan::default()
+    };
     write_run(dir.path(), &plan);
     let made = catamount_report::report(dir.path()).unwrap();
     let page = fs::read_to_string(&made.page).unwrap();
@@ -129,12 +146,20 @@ fn the_page_works_on_a_desk_and_on_a_phone() {
         assert_eq!(saw["overflow"], 0, "the page scrolls sideways at {width}");
         assert_eq!(saw["rows"], 9);
         assert_eq!(saw["curves"], 9);
-        assert!(saw["problem"].as_str().unwrap().contains("at least 35 expansions"), "{}", saw["problem"]);
+        assert!(
+            saw["problem"].as_str().unwrap().contains("at least 35 expansions"),
+            "{}",
+            saw["problem"]
+        );
         let objectives = saw["objectives"].as_array().unwrap();
         assert_eq!(objectives.len(), 7);
         for objective in objectives {
             assert!(
-                objective["weights"].as_array().unwrap().iter().all(|w| w.as_str().unwrap().parse::<f64>().is_ok()),
+                objective["weights"].as_array().unwrap().iter().all(|w| w
+                    .as_str()
+                    .unwrap()
+                    .parse::<f64>()
+                    .is_ok()),
                 "{objective}"
             );
         }
@@ -144,13 +169,22 @@ fn the_page_works_on_a_desk_and_on_a_phone() {
         assert_eq!(trees.len(), 4 * 6 * 3);
         for tree in trees {
             assert_eq!(tree["before"], 0, "{tree}");
-            assert_eq!(tree["three"].as_u64().unwrap(), tree["last"].as_u64().unwrap().min(3), "{tree}");
+            assert_eq!(
+                tree["three"].as_u64().unwrap(),
+                tree["last"].as_u64().unwrap().min(3),
+                "{tree}"
+            );
             assert_eq!(tree["shown"], tree["last"], "{tree}");
             let proved = tree["proved"].as_bool().unwrap();
             assert_eq!(tree["detail"], proved, "{tree}");
             assert_eq!(tree["won"].as_u64().unwrap() > 1, proved, "{tree}");
-            assert!(!proved || tree["on"].as_u64().unwrap() > 1, "the demonstrated trace is marked: {tree}");
+            assert!(
+                !proved || tree["on"].as_u64().unwrap() > 1,
+                "the demonstrated trace is marked: {tree}"
+            );
         }
-        assert!(trees.iter().any(|t| t["proved"] == true) && trees.iter().any(|t| t["proved"] == false));
+        assert!(
+            trees.iter().any(|t| t["proved"] == true) && trees.iter().any(|t| t["proved"] == false)
+        );
     }
 }

@@ -16,8 +16,9 @@ fn result(name: &str, outcome: Outcome) -> Record {
 /// 458 theorems with the paper's 10/1, all else alike; returns both logs.
 fn paper_logs(dir: &Path) -> (PathBuf, PathBuf) {
     let log = |objective: &str, solved: &dyn Fn(usize) -> bool| {
-        let records: Vec<Record> =
-            (0..458).map(|i| result(&theorem(i), if solved(i) { Outcome::Proved } else { Outcome::Budget })).collect();
+        let records: Vec<Record> = (0..458)
+            .map(|i| result(&theorem(i), if solved(i) { Outcome::Proved } else { Outcome::Budget }))
+            .collect();
         write_cell(dir, &manifest(objective, "pass", 16, 42, 458), &records)
     };
     (log("ce", &|i| (10..=100).contains(&i)), log("pass", &|i| i < 100))
@@ -30,13 +31,22 @@ fn the_papers_row_comes_out_of_logs() {
     let found = compare(&a, &b).unwrap();
     assert_eq!((found.paired.n, found.paired.b, found.paired.c), (458, 10, 1));
     let json: serde_json::Value = serde_json::from_str(&found.to_json()).unwrap();
-    for (key, value) in
-        [("n", 458.0), ("b", 10.0), ("c", 1.0), ("gain_pp", 1.965), ("ci_low", 0.546), ("ci_high", 3.384), ("p", 0.01172)]
-    {
+    for (key, value) in [
+        ("n", 458.0),
+        ("b", 10.0),
+        ("c", 1.0),
+        ("gain_pp", 1.965),
+        ("ci_low", 0.546),
+        ("ci_high", 3.384),
+        ("p", 0.01172),
+    ] {
         assert!((json[key].as_f64().unwrap() - value).abs() < 1e-3, "{key}: {}", json[key]);
     }
     let text = found.to_string();
-    assert!(text.contains("+2.0 pp, 95 % interval [0.5, 3.4], exact two-sided p = 0.012"), "{text}");
+    assert!(
+        text.contains("+2.0 pp, 95 % interval [0.5, 3.4], exact two-sided p = 0.012"),
+        "{text}"
+    );
     assert!(text.contains("solved by A only (1): Demo.lemma_100"), "{text}");
     let back = compare(&b, &a).unwrap();
     assert_eq!((back.paired.b, back.paired.c, back.paired.p), (1, 10, found.paired.p));
@@ -54,8 +64,14 @@ fn a_family_is_corrected() {
     let single = compare(&a, &b).unwrap();
     assert_eq!(single.holm_p, None);
     assert!(!single.to_json().contains("holm_p"));
-    assert!((family[0].holm_p.unwrap() - single.paired.p).abs() < 1e-12, "the larger of two is its own");
-    assert!(family[1].paired.c == 91 && (family[1].holm_p.unwrap() / family[1].paired.p - 2.0).abs() < 1e-12);
+    assert!(
+        (family[0].holm_p.unwrap() - single.paired.p).abs() < 1e-12,
+        "the larger of two is its own"
+    );
+    assert!(
+        family[1].paired.c == 91
+            && (family[1].holm_p.unwrap() / family[1].paired.p - 2.0).abs() < 1e-12
+    );
     assert!(family[1].to_string().contains("(Holm): p < 0.001"));
 }
 
@@ -76,10 +92,18 @@ fn missing_errored_and_capped_theorems() {
     second.push(result("only here", Outcome::Proved));
     let b = write_cell(dir.path(), &manifest("bfs", "bfs", 16, 1, 5), &second);
     let found = compare(&a, &b).unwrap();
-    assert_eq!((found.paired.n, found.paired.b, found.paired.c), (3, 1, 0), "a cap is a failure, an error is no result");
+    assert_eq!(
+        (found.paired.n, found.paired.b, found.paired.c),
+        (3, 1, 0),
+        "a cap is a failure, an error is no result"
+    );
     assert_eq!(found.unpaired, ["errored", "only here"]);
     assert_eq!((found.first.capped, found.second.capped), (1, 0));
-    assert!(found.to_string().contains("not paired: missing or errored in a log (2): errored, only here"));
+    assert!(
+        found
+            .to_string()
+            .contains("not paired: missing or errored in a log (2): errored, only here")
+    );
 }
 
 #[test]
@@ -100,22 +124,38 @@ fn logs_of_different_experiments_are_refused_by_name() {
         assert!(matches!(error, LogError::Different { .. }) && text.contains(what), "{text}");
         assert!(text.contains("ce-bfs-16-1.jsonl") && text.contains("ua-bfs"), "{text}");
     }
-    let disjoint = write_cell(&dir.path().join("x"), &manifest("ua", "bfs", 16, 1, 1), &[result("u", Outcome::Proved)]);
-    assert!(compare(&base, &disjoint).unwrap_err().to_string().contains("no theorem was completed in both"));
+    let disjoint = write_cell(
+        &dir.path().join("x"),
+        &manifest("ua", "bfs", 16, 1, 1),
+        &[result("u", Outcome::Proved)],
+    );
+    assert!(
+        compare(&base, &disjoint)
+            .unwrap_err()
+            .to_string()
+            .contains("no theorem was completed in both")
+    );
 }
 
 #[test]
 fn damaged_lines() {
     let dir = tempfile::tempdir().unwrap();
-    let path =
-        write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 3), &[result("a", Outcome::Proved), result("b", Outcome::Budget)]);
+    let path = write_cell(
+        dir.path(),
+        &manifest("ce", "bfs", 16, 1, 3),
+        &[result("a", Outcome::Proved), result("b", Outcome::Budget)],
+    );
     let whole = fs::read_to_string(&path).unwrap();
     let half = serde_json::to_string(&result("c", Outcome::Proved)).unwrap();
 
     fs::write(&path, format!("{whole}{}", &half[..40])).unwrap();
     let cell = Cell::read(&path).unwrap();
     assert_eq!(cell.records.len(), 2);
-    assert!(cell.notes.iter().any(|n| n.contains("line 3, the last, is unfinished")), "{:?}", cell.notes);
+    assert!(
+        cell.notes.iter().any(|n| n.contains("line 3, the last, is unfinished")),
+        "{:?}",
+        cell.notes
+    );
 
     // Cut inside a character of several bytes.
     let mut bytes = whole.clone().into_bytes();
@@ -125,11 +165,19 @@ fn damaged_lines() {
 
     fs::write(&path, format!("{}\n{whole}", &half[..40])).unwrap();
     let error = Cell::read(&path).unwrap_err().to_string();
-    assert!(error.contains(".jsonl:1: not a cell record") && error.contains("remove this line"), "{error}");
+    assert!(
+        error.contains(".jsonl:1: not a cell record") && error.contains("remove this line"),
+        "{error}"
+    );
 
     fs::write(&path, "").unwrap();
     assert!(Cell::read(&path).unwrap().records.is_empty());
-    assert!(Cell::read(&dir.path().join("nowhere.jsonl")).unwrap_err().to_string().contains("nowhere.jsonl"));
+    assert!(
+        Cell::read(&dir.path().join("nowhere.jsonl"))
+            .unwrap_err()
+            .to_string()
+            .contains("nowhere.jsonl")
+    );
     fs::write(&path, whole).unwrap();
     fs::write(path.with_extension("manifest.json"), "{").unwrap();
     assert!(Cell::read(&path).unwrap_err().to_string().contains("not a cell manifest"));
@@ -197,10 +245,26 @@ fn seeds_are_pooled_by_theorem() {
     let (a, b) = (logs("ce", false), logs("bfs", true));
     let pooled = compare_seeds(&a, &b).unwrap();
     let single = compare(&a[0], &b[0]).unwrap();
-    assert_eq!((pooled.paired.n, pooled.paired.b, pooled.paired.c, pooled.paired.seeds), (60, 27, 3, 3));
-    assert!((pooled.paired.p - single.paired.p).abs() < 1e-12 && (pooled.paired.ci_low - single.paired.ci_low).abs() < 1e-9);
+    assert_eq!(
+        (pooled.paired.n, pooled.paired.b, pooled.paired.c, pooled.paired.seeds),
+        (60, 27, 3, 3)
+    );
+    assert!(
+        (pooled.paired.p - single.paired.p).abs() < 1e-12
+            && (pooled.paired.ci_low - single.paired.ci_low).abs() < 1e-9
+    );
     assert!(compare_seeds(&a, &b[..2]).unwrap_err().to_string().contains("give one per seed"));
-    assert!(compare_seeds(&a[..2], &b[1..]).unwrap_err().to_string().contains("different seeds (1, 2 and 2, 3)"));
+    assert!(
+        compare_seeds(&a[..2], &b[1..])
+            .unwrap_err()
+            .to_string()
+            .contains("different seeds (1, 2 and 2, 3)")
+    );
     let twice = [a[0].clone(), a[0].clone()];
-    assert!(compare_seeds(&twice, &[b[0].clone(), b[0].clone()]).unwrap_err().to_string().contains("the same seed twice"));
+    assert!(
+        compare_seeds(&twice, &[b[0].clone(), b[0].clone()])
+            .unwrap_err()
+            .to_string()
+            .contains("the same seed twice")
+    );
 }

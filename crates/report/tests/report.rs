@@ -19,22 +19,48 @@ fn every_table_and_figure_is_there() {
     write_run(dir.path(), &Plan::default());
     let made = report(dir.path()).unwrap();
     let out = dir.path().join("report");
-    for table in ["matrix-16", "matrix-256", "aligned-256", "sweep", "matching-256", "prior", "offtrace"] {
+    for table in
+        ["matrix-16", "matrix-256", "aligned-256", "sweep", "matching-256", "prior", "offtrace"]
+    {
         for ending in ["md", "tex", "csv"] {
             let path = out.join("tables").join(format!("{table}.{ending}"));
-            assert!(made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50, "{}", path.display());
+            assert!(
+                made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50,
+                "{}",
+                path.display()
+            );
         }
     }
-    for figure in ["rates-256", "gain", "success-256", "success-16", "depths", "loss", "distribution-p", "distribution-weights"] {
+    for figure in [
+        "rates-256",
+        "gain",
+        "success-256",
+        "success-16",
+        "depths",
+        "loss",
+        "distribution-p",
+        "distribution-weights",
+    ] {
         for ending in ["svg", "png", "csv"] {
             let path = out.join("figures").join(format!("{figure}.{ending}"));
-            assert!(made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50, "{}", path.display());
+            assert!(
+                made.files.contains(&path) && fs::metadata(&path).unwrap().len() > 50,
+                "{}",
+                path.display()
+            );
         }
     }
-    assert!(made.missing.is_empty() && made.notes.is_empty(), "{:?} {:?}", made.missing, made.notes);
+    assert!(
+        made.missing.is_empty() && made.notes.is_empty(),
+        "{:?} {:?}",
+        made.missing,
+        made.notes
+    );
 
     // The matrix says what the logs say.
-    let proved = (0..120).filter(|i| record(&theorem(*i), "ua", "bfs", 256, 7).outcome == Outcome::Proved).count();
+    let proved = (0..120)
+        .filter(|i| record(&theorem(*i), "ua", "bfs", 256, 7).outcome == Outcome::Proved)
+        .count();
     let csv = read(out.join("tables/matrix-256.csv"));
     let line = csv.lines().find(|l| l.starts_with("ua,bfs,256,1,120,120,")).unwrap();
     let rate: f64 = line.split(',').nth(6).unwrap().parse().unwrap();
@@ -45,7 +71,12 @@ fn every_table_and_figure_is_there() {
 
     // The sweep says what a direct comparison says, and every row is corrected.
     let cells = dir.path().join("cells");
-    let direct = catamount_report::compare(&cells.join("ce-bfs-256-7.jsonl"), &cells.join("ua-bfs-256-7.jsonl")).unwrap().paired;
+    let direct = catamount_report::compare(
+        &cells.join("ce-bfs-256-7.jsonl"),
+        &cells.join("ua-bfs-256-7.jsonl"),
+    )
+    .unwrap()
+    .paired;
     let sweep = read(out.join("tables/sweep.csv"));
     let row = format!(
         "bfs,ua,256,{},1,{},{},{},{},{},{},",
@@ -55,9 +86,14 @@ fn every_table_and_figure_is_there() {
     assert_eq!(sweep.lines().count(), 1 + 5 * 6 * 3);
 
     let page = read(&made.page);
-    for part in
-        ["id=\"trees\"", "Synthetic study", "0123abc", "catamount run synthetic.toml", "\u{3ba} = 5, q = 0.02", "id=\"w-curves\""]
-    {
+    for part in [
+        "id=\"trees\"",
+        "Synthetic study",
+        "0123abc",
+        "catamount run synthetic.toml",
+        "\u{3ba} = 5, q = 0.02",
+        "id=\"w-curves\"",
+    ] {
         assert!(page.contains(part), "{part}");
     }
     for outside in ["http://", "https://", "src=\"", "@import", "url("] {
@@ -84,7 +120,8 @@ fn what_is_missing_or_odd_is_named() {
         fs::remove_file(cells.join(format!("bfs-pass-16-7.{ending}"))).unwrap();
     }
     // A cell cut short, with an error and a cap.
-    let mut records: Vec<Record> = (0..30).map(|i| record(&theorem(i), "ua", "bfs", 16, 7)).collect();
+    let mut records: Vec<Record> =
+        (0..30).map(|i| record(&theorem(i), "ua", "bfs", 16, 7)).collect();
     records[0].outcome = Outcome::Error;
     records[1].outcome = Outcome::Time;
     write_cell(&cells, &manifest("ua", "bfs", 16, 7, 40), &records);
@@ -121,15 +158,23 @@ fn what_is_missing_or_odd_is_named() {
     let matrix = made.tables.iter().find(|t| t.name == "matrix-16").unwrap();
     assert!(
         matrix.to_markdown().contains("\u{2014}")
-            && matrix.caption.contains("\u{2020}: rate over the theorems completed (ua under bfs: 29 of 40)")
+            && matrix
+                .caption
+                .contains("\u{2020}: rate over the theorems completed (ua under bfs: 29 of 40)")
     );
-    assert!(page.contains("bfs at N = 16: not in this folder under pass") && page.contains("zz-copy.jsonl"));
+    assert!(
+        page.contains("bfs at N = 16: not in this folder under pass")
+            && page.contains("zz-copy.jsonl")
+    );
 
     // With a plan, what was promised counts, not what a table would have room for.
     let promised = serde_json::json!({"cells": [{"objective": "rdfs", "strategy": "rdfs", "budget": 64, "seed": 7}]});
     fs::write(dir.path().join("plan.json"), promised.to_string()).unwrap();
     let missing = report(dir.path()).unwrap().missing;
-    assert!(missing.iter().any(|m| m == "rdfs under rdfs at N = 64, seed 7: planned, never run"), "{missing:?}");
+    assert!(
+        missing.iter().any(|m| m == "rdfs under rdfs at N = 64, seed 7: planned, never run"),
+        "{missing:?}"
+    );
 }
 
 #[test]
@@ -147,7 +192,11 @@ fn several_seeds_are_pooled() {
     let made = report(dir.path()).unwrap();
     let sweep = made.tables.iter().find(|t| t.name == "sweep").unwrap();
     assert!(sweep.csv.lines().nth(1).unwrap().starts_with("bfs,bfs,16,50,3,"), "{}", sweep.csv);
-    assert!(made.tables[0].caption.contains("3 seeds pooled by theorem"), "{}", made.tables[0].caption);
+    assert!(
+        made.tables[0].caption.contains("3 seeds pooled by theorem"),
+        "{}",
+        made.tables[0].caption
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Policy-guided best-first search: pop the best-scoring nodes of the frontier, sample a few tactics at each, insert the children.
+//! Policy-guided best-first search: pop the best-scoring nodes of the frontier, sample a few
+//! tactics at each, insert the children.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
@@ -13,7 +14,8 @@ pub struct BestFirstSettings {
     pub beam: usize,
     /// Samples at each popped node.
     pub samples: usize,
-    /// The score is the sum of log p over depth^alpha: 1 is eq:bfs_score, 0.5 the paper's experiments.
+    /// The score is the sum of log p over depth^alpha: 1 is eq:bfs_score, 0.5 the paper's
+    /// experiments.
     pub alpha: f64,
     /// Start over from the root after this many expansions without a proof.
     pub restart_after: Option<u64>,
@@ -23,7 +25,13 @@ pub struct BestFirstSettings {
 
 impl Default for BestFirstSettings {
     fn default() -> Self {
-        BestFirstSettings { beam: 2, samples: 4, alpha: 0.5, restart_after: None, restart_when_empty: true }
+        BestFirstSettings {
+            beam: 2,
+            samples: 4,
+            alpha: 0.5,
+            restart_after: None,
+            restart_when_empty: true,
+        }
     }
 }
 
@@ -53,7 +61,8 @@ impl PartialOrd for Candidate {
 pub struct BestFirst {
     settings: BestFirstSettings,
     frontier: BinaryHeap<Candidate>,
-    /// Every node that has been on the frontier since the last start: a tactic sampled twice does not insert its child twice.
+    /// Every node that has been on the frontier since the last start: a tactic sampled twice does
+    /// not insert its child twice.
     inserted: HashSet<NodeId>,
     since_restart: u64,
 }
@@ -61,7 +70,12 @@ pub struct BestFirst {
 impl BestFirst {
     /// A search that starts at the root.
     pub fn new(settings: BestFirstSettings) -> Self {
-        let mut search = BestFirst { settings, frontier: BinaryHeap::new(), inserted: HashSet::new(), since_restart: 0 };
+        let mut search = BestFirst {
+            settings,
+            frontier: BinaryHeap::new(),
+            inserted: HashSet::new(),
+            since_restart: 0,
+        };
         search.restart();
         search
     }
@@ -92,7 +106,8 @@ impl Strategy for BestFirst {
         if let Reached::Open(child) = reached
             && self.inserted.insert(child)
         {
-            self.frontier.push(Candidate { score: tree.score(child, self.settings.alpha), node: child });
+            self.frontier
+                .push(Candidate { score: tree.score(child, self.settings.alpha), node: child });
         }
     }
 

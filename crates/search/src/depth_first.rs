@@ -1,4 +1,5 @@
-//! Depth-first search and its two variants: one active path, extended while tactics are valid; they differ in where a miss leads.
+//! Depth-first search and its two variants: one active path, extended while tactics are valid; they
+//! differ in where a miss leads.
 
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};

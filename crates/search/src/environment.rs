@@ -1,4 +1,5 @@
-//! The prover's side: a theorem is opened as a session, tactics are applied to its states, finished proofs are checked.
+//! The prover's side: a theorem is opened as a session, tactics are applied to its states, finished
+//! proofs are checked.
 
 use catamount_traces::Theorem;
 
@@ -25,12 +26,14 @@ pub enum Verdict {
     },
 }
 
-/// The environment itself failed: a crashed worker, a lost process. Never a property of a tactic, never an unproved theorem.
+/// The environment itself failed: a crashed worker, a lost process. Never a property of a tactic,
+/// never an unproved theorem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Fault(pub String);
 
-/// One theorem being proved. Any state handed out stays valid, and may be branched from any number of times, until released.
+/// One theorem being proved. Any state handed out stays valid, and may be branched from any number
+/// of times, until released.
 pub trait Session: Send {
     /// The text of the root state x_0.
     fn root(&self) -> &str;
@@ -42,7 +45,8 @@ pub trait Session: Send {
     }
 }
 
-/// The final word on a claimed proof, from a check that shares nothing with the session that found it.
+/// The final word on a claimed proof, from a check that shares nothing with the session that found
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checked {
     /// The proof stands.

@@ -1,4 +1,5 @@
-//! Monte Carlo tree search: UCT over the children, progressive widening of their number, and the policy's own Levin score as the value.
+//! Monte Carlo tree search: UCT over the children, progressive widening of their number, and the
+//! policy's own Levin score as the value.
 
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};

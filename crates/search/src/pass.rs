@@ -15,7 +15,8 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Runs `parallel` rollouts in lockstep: the generation batch of the paper's table of search parameters.
+    /// Runs `parallel` rollouts in lockstep: the generation batch of the paper's table of search
+    /// parameters.
     pub fn new(parallel: usize) -> Self {
         Pass { rollouts: vec![NodeId::ROOT; parallel.max(1)], awaited: VecDeque::new() }
     }

@@ -2,8 +2,9 @@
 
 use crate::Fault;
 
-/// Names a random stream. A policy draws sample `i` of a request from `(stream, i)` alone, so that batching, threads and
-/// the order of completion cannot change a result, and asking for fewer samples gives a prefix of the same samples.
+/// Names a random stream. A policy draws sample `i` of a request from `(stream, i)` alone, so that
+/// batching, threads and the order of completion cannot change a result, and asking for fewer
+/// samples gives a prefix of the same samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream(pub u64);
 
@@ -21,7 +22,9 @@ impl Stream {
     /// A stream derived from this one by a name.
     pub fn named(self, name: &str) -> Self {
         // FNV-1a: stable across platforms and versions, unlike the standard library's hasher.
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+        });
         self.child(hash)
     }
 
@@ -59,19 +62,21 @@ pub struct Request {
 pub struct Sample {
     /// The tactic's text.
     pub tactic: String,
-    /// log pi(y | x) of the whole tactic under the model (temperature 1), end-of-tactic token included.
+    /// log pi(y | x) of the whole tactic under the model (temperature 1), end-of-tactic token
+    /// included.
     pub log_p: f64,
     /// Tokens generated, for accounting.
     pub tokens: usize,
 }
 
-/// A tactic generator. Questions are handed in as they arise and answered in any order, so that an implementation may batch
-/// whatever is waiting (continuous batching) while the prover works on other theorems.
+/// A tactic generator. Questions are handed in as they arise and answered in any order, so that an
+/// implementation may batch whatever is waiting (continuous batching) while the prover works on
+/// other theorems.
 pub trait Policy: Send {
     /// Hands in a question. Does no work that takes long.
     fn submit(&mut self, request: Request);
-    /// Works until at least one question is answered and returns the answers that are ready; empty only if nothing is waiting.
-    /// A fault concerns one question.
+    /// Works until at least one question is answered and returns the answers that are ready; empty
+    /// only if nothing is waiting. A fault concerns one question.
     fn poll(&mut self) -> Vec<(RequestId, Result<Vec<Sample>, Fault>)>;
     /// What the policy is, for manifests.
     fn describe(&self) -> String;

@@ -49,7 +49,15 @@ pub struct Search {
 impl Search {
     /// A search that may sample `budget` tactics and build proofs of at most `max_depth` of them.
     pub fn new(strategy: Box<dyn Strategy>, budget: u64, max_depth: u32) -> Self {
-        Search { tree: Tree::default(), strategy, budget, spent: 0, max_depth, depths: Vec::new(), proof: None }
+        Search {
+            tree: Tree::default(),
+            strategy,
+            budget,
+            spent: 0,
+            max_depth,
+            depths: Vec::new(),
+            proof: None,
+        }
     }
 
     /// The next question. `choose` decides whatever the strategy leaves to chance.
@@ -70,7 +78,8 @@ impl Search {
         if wanted.is_empty() { Ask::Finished(Finish::Exhausted) } else { Ask::Expand(wanted) }
     }
 
-    /// What came of a tactic if it was tried at this node before: then there is no need to ask the prover.
+    /// What came of a tactic if it was tried at this node before: then there is no need to ask the
+    /// prover.
     pub fn tried(&self, node: NodeId, tactic: &str) -> Option<Reached> {
         self.tree.tried(node, tactic)
     }

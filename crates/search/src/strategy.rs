@@ -1,9 +1,11 @@
-//! What a strategy is at deployment: the pair (S, U) of selection and update, over configurations (the paper's section 2.2).
+//! What a strategy is at deployment: the pair (S, U) of selection and update, over configurations
+//! (the paper's section 2.2).
 
 use crate::tree::{NodeId, Reached, Tree};
 
-/// Decides a random choice: given unnormalised weights, an index. Randomness comes from outside, so that a driver can draw from a
-/// theorem's own stream and an exact calculation can follow every branch.
+/// Decides a random choice: given unnormalised weights, an index. Randomness comes from outside, so
+/// that a driver can draw from a theorem's own stream and an exact calculation can follow every
+/// branch.
 pub type Choose<'a> = dyn FnMut(&[f64]) -> usize + 'a;
 
 /// Some samples at a node.
@@ -19,8 +21,8 @@ pub struct Expand {
 pub trait Strategy: Send {
     /// S(x | c): the nodes to expand next. Empty if there are none left.
     fn select(&mut self, tree: &Tree, choose: &mut Choose<'_>) -> Vec<Expand>;
-    /// U(c, x, z): one sample at `node` led to `reached` (never [`Reached::Proved`]: then the search is over). Called once for each
-    /// sample asked for, in the order of asking.
+    /// U(c, x, z): one sample at `node` led to `reached` (never [`Reached::Proved`]: then the
+    /// search is over). Called once for each sample asked for, in the order of asking.
     fn update(&mut self, tree: &Tree, node: NodeId, reached: Reached);
     /// The score by which nodes are preferred, for logs and viewers.
     fn score(&self, tree: &Tree, node: NodeId) -> Option<f64>;

@@ -1,5 +1,5 @@
-//! The search tree: what has been tried where, and what came of it. It doubles as the memo of (state, tactic), so that a tactic
-//! sampled again costs budget but no work.
+//! The search tree: what has been tried where, and what came of it. It doubles as the memo of
+//! (state, tactic), so that a tactic sampled again costs budget but no work.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,8 @@ impl NodeId {
 /// Where one sampled tactic led, as a strategy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
-    /// A state that can be searched from; the node may be an old one if the same tactic was sampled here before.
+    /// A state that can be searched from; the node may be an old one if the same tactic was sampled
+    /// here before.
     Open(NodeId),
     /// A valid state at the maximum depth, from which no expansion is allowed.
     TooDeep,
@@ -48,7 +49,13 @@ pub struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        let root = Node { parent: NodeId::ROOT, tactic: String::new(), depth: 0, log_p: 0.0, tried: HashMap::new() };
+        let root = Node {
+            parent: NodeId::ROOT,
+            tactic: String::new(),
+            depth: 0,
+            log_p: 0.0,
+            tried: HashMap::new(),
+        };
         Tree { nodes: vec![root] }
     }
 }
@@ -64,7 +71,8 @@ impl Tree {
         self.nodes[node.index()].parent
     }
 
-    /// Sum over the path of log p, divided by depth^alpha: the logarithm of the Levin score (eq:bfs_score) for alpha = 1. The root scores 0.
+    /// Sum over the path of log p, divided by depth^alpha: the logarithm of the Levin score
+    /// (eq:bfs_score) for alpha = 1. The root scores 0.
     pub fn score(&self, node: NodeId, alpha: f64) -> f64 {
         let node = &self.nodes[node.index()];
         if node.depth == 0 { 0.0 } else { node.log_p / f64::from(node.depth).powf(alpha) }
@@ -91,7 +99,8 @@ impl Tree {
         self.nodes[node.index()].tried.get(tactic).copied()
     }
 
-    /// Records a tactic tried for the first time. `open` says that it is valid and leaves something to prove.
+    /// Records a tactic tried for the first time. `open` says that it is valid and leaves something
+    /// to prove.
     pub(crate) fn record(
         &mut self,
         node: NodeId,
@@ -112,7 +121,8 @@ impl Tree {
                     log_p: parent.log_p + log_p,
                     tried: HashMap::new(),
                 };
-                let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 expansions"));
+                let id =
+                    NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 expansions"));
                 self.nodes.push(child);
                 Reached::Open(id)
             }

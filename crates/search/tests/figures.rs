@@ -1,6 +1,8 @@
 //! The paper's figures that trace a search step by step, replayed.
 
-use catamount_search::{Answer, Ask, BestFirst, BestFirstSettings, Expand, Finish, MonteCarlo, NodeId, Reached, Search};
+use catamount_search::{
+    Answer, Ask, BestFirst, BestFirstSettings, Expand, Finish, MonteCarlo, NodeId, Reached, Search,
+};
 
 fn asked(search: &mut Search) -> Vec<Expand> {
     match search.ask(&mut |_| panic!("nothing is left to chance here")) {
@@ -19,7 +21,8 @@ fn opened(reached: Reached) -> NodeId {
 /// fig:levin_search: the global frontier is re-evaluated, and the search jumps across the tree.
 #[test]
 fn best_first_jumps_across_the_tree() {
-    let settings = BestFirstSettings { beam: 1, samples: 2, alpha: 1.0, ..BestFirstSettings::default() };
+    let settings =
+        BestFirstSettings { beam: 1, samples: 2, alpha: 1.0, ..BestFirstSettings::default() };
     let mut search = Search::new(Box::new(BestFirst::new(settings)), 8, 5);
     assert_eq!(asked(&mut search), [Expand { node: NodeId::ROOT, samples: 2 }]);
     let x1 = opened(search.tell(NodeId::ROOT, "y1", 0.8f64.ln(), Answer::Open));

@@ -3,7 +3,11 @@
 use catamount_search::{Answer, Ask, Expand, Finish, NodeId, Reached, STRATEGIES, SearchSettings};
 
 /// Runs a search in which `judge` answers every sample, and returns the nodes sampled at, in order.
-fn run(strategy: &str, budget: u64, judge: impl Fn(u64, &Expand) -> Answer) -> (Vec<NodeId>, Finish) {
+fn run(
+    strategy: &str,
+    budget: u64,
+    judge: impl Fn(u64, &Expand) -> Answer,
+) -> (Vec<NodeId>, Finish) {
     let settings = SearchSettings { max_depth: 4, ..SearchSettings::default() };
     let mut search = settings.search(strategy, budget).unwrap();
     let mut visited = Vec::new();
@@ -35,20 +39,31 @@ fn run(strategy: &str, budget: u64, judge: impl Fn(u64, &Expand) -> Answer) -> (
 fn budgets_are_spent_to_the_last_expansion_and_no_further() {
     for strategy in STRATEGIES {
         for budget in [1, 7, 64] {
-            let (visited, finish) = run(strategy, budget, |n, _| if n % 3 == 0 { Answer::Open } else { Answer::Rejected });
+            let (visited, finish) =
+                run(
+                    strategy,
+                    budget,
+                    |n, _| if n % 3 == 0 { Answer::Open } else { Answer::Rejected },
+                );
             assert_eq!((visited.len() as u64, finish), (budget, Finish::Budget), "{strategy}");
         }
     }
 }
 
-/// One run tells success at every smaller budget: the questions of a smaller budget are a prefix of those of a larger one.
+/// One run tells success at every smaller budget: the questions of a smaller budget are a prefix of
+/// those of a larger one.
 #[test]
 fn a_smaller_budget_is_a_prefix() {
     for strategy in STRATEGIES {
-        let judge = |n: u64, _: &Expand| if n.is_multiple_of(2) { Answer::Open } else { Answer::Rejected };
+        let judge =
+            |n: u64, _: &Expand| if n.is_multiple_of(2) { Answer::Open } else { Answer::Rejected };
         let (long, _) = run(strategy, 100, judge);
         for budget in [3, 10, 33] {
-            assert_eq!(run(strategy, budget, judge).0, long[..budget as usize], "{strategy} at {budget}");
+            assert_eq!(
+                run(strategy, budget, judge).0,
+                long[..budget as usize],
+                "{strategy} at {budget}"
+            );
         }
     }
 }

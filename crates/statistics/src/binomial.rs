@@ -1,7 +1,7 @@
 //! The exact binomial test behind McNemar's, accurate from one discordant pair to billions.
 
-/// ln(n!) minus Stirling's leading terms, `ln sqrt(2 pi n) + n ln n - n`: the small part, kept apart so that large factorials
-/// can be subtracted without losing it.
+/// ln(n!) minus Stirling's leading terms, `ln sqrt(2 pi n) + n ln n - n`: the small part, kept
+/// apart so that large factorials can be subtracted without losing it.
 fn stirling_error(n: u64) -> f64 {
     if n == 0 {
         // By convention: the leading terms are never formed for zero.
@@ -16,7 +16,8 @@ fn stirling_error(n: u64) -> f64 {
     (1.0 / 12.0 - r * (1.0 / 360.0 - r * (1.0 / 1260.0 - r * (1.0 / 1680.0 - r / 1188.0)))) / x
 }
 
-/// `x ln(x / m) + m - x` for the deviation of `x` from its mean, without cancellation near the mean.
+/// `x ln(x / m) + m - x` for the deviation of `x` from its mean, without cancellation near the
+/// mean.
 fn deviance(x: f64, m: f64) -> f64 {
     let d = x - m;
     if d.abs() > 0.1 * (x + m) {
@@ -48,19 +49,25 @@ pub fn binomial_log_pmf(k: u64, m: u64) -> f64 {
     let (kf, mf) = (k as f64, m as f64);
     let rest = mf - kf;
     let half = mf / 2.0;
-    stirling_error(m) - stirling_error(k) - stirling_error(m - k) - deviance(kf, half) - deviance(rest, half)
+    stirling_error(m)
+        - stirling_error(k)
+        - stirling_error(m - k)
+        - deviance(kf, half)
+        - deviance(rest, half)
         + 0.5 * (mf / (2.0 * std::f64::consts::PI * kf * rest)).ln()
 }
 
 /// Exact two-sided McNemar p-value: the sign test on the `b + c` discordant pairs.
 ///
-/// Twice the smaller tail of Binomial(b + c, 1/2), at most 1. No discordant pair means no evidence: 1.
+/// Twice the smaller tail of Binomial(b + c, 1/2), at most 1. No discordant pair means no evidence:
+/// 1.
 pub fn mcnemar(b: u64, c: u64) -> f64 {
     let (few, m) = (b.min(c), b + c);
     if b == c {
         return 1.0;
     }
-    // The tail relative to its largest term, summed downwards; the ratio of neighbours is k / (m - k + 1) < 1.
+    // The tail relative to its largest term, summed downwards; the ratio of neighbours is k / (m -
+    // k + 1) < 1.
     let (mut tail, mut term) = (1.0, 1.0);
     for k in (1..=few).rev() {
         term *= k as f64 / (m - k + 1) as f64;
@@ -102,7 +109,8 @@ mod tests {
 
     #[test]
     fn large_counts_follow_the_normal_tail() {
-        // With m = 4e8 pairs and a deviation of z standard deviations, the continuity-corrected normal tail is all but exact.
+        // With m = 4e8 pairs and a deviation of z standard deviations, the continuity-corrected
+        // normal tail is all but exact.
         let m = 400_000_000u64;
         let z = 2.0f64;
         let few = m / 2 - (z * (m as f64).sqrt() / 2.0) as u64;

@@ -8,8 +8,8 @@ use crate::signflip::sign_flip;
 
 /// The paired comparison of a second cell with a first.
 ///
-/// For one seed this is the paper's: gain (b - c)/n, interval from the variance (b + c)/n^2, exact two-sided McNemar p.
-/// For several seeds see [`Comparison::of_theorems`].
+/// For one seed this is the paper's: gain (b - c)/n, interval from the variance (b + c)/n^2, exact
+/// two-sided McNemar p. For several seeds see [`Comparison::of_theorems`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Theorems both cells completed.
@@ -30,7 +30,8 @@ pub struct Comparison {
     pub seeds: u64,
 }
 
-/// One theorem with all its seeds: how many seeds solved it in each cell, and by only one of them at the same seed.
+/// One theorem with all its seeds: how many seeds solved it in each cell, and by only one of them
+/// at the same seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theorem {
     /// Seeds solved by the second cell and not by the first.
@@ -54,16 +55,20 @@ impl std::fmt::Display for Impossible {
 impl std::error::Error for Impossible {}
 
 impl Comparison {
-    /// The paper's comparison from its counts: `n` theorems, `b` solved only by the second cell, `c` only by the first.
+    /// The paper's comparison from its counts: `n` theorems, `b` solved only by the second cell,
+    /// `c` only by the first.
     pub fn of_counts(n: u64, b: u64, c: u64) -> Result<Self, Impossible> {
         if b.checked_add(c).is_none_or(|both| both > n) {
-            return Err(Impossible(format!("b = {b} and c = {c} are counts of different theorems, yet there are only n = {n}")));
+            return Err(Impossible(format!(
+                "b = {b} and c = {c} are counts of different theorems, yet there are only n = {n}"
+            )));
         }
         let (gain, ci_low, ci_high) = interval(b as f64 - c as f64, (b + c) as f64, n);
         Ok(Self { n, b, c, gain_pp: gain, ci_low, ci_high, p: mcnemar(b, c), seeds: 1 })
     }
 
-    /// One seed, from what each cell did on every theorem: `(solved by the first, solved by the second)`.
+    /// One seed, from what each cell did on every theorem: `(solved by the first, solved by the
+    /// second)`.
     pub fn of_pairs(pairs: impl IntoIterator<Item = (bool, bool)>) -> Self {
         let (mut n, mut b, mut c) = (0, 0, 0);
         for (first, second) in pairs {
@@ -77,16 +82,21 @@ impl Comparison {
 
     /// Several seeds, pooled with the theorem as the unit.
     ///
-    /// Seeds of one theorem are not independent evidence: an objective that solves a theorem with one seed tends to solve it
-    /// with the next. Counting seed-theorem pairs as if they were theorems would make every interval too narrow. Instead each
-    /// theorem contributes d = mean over its seeds of (second - first); the gain is the mean of d, its variance sum(d^2)/n^2
-    /// (which is (b + c)/n^2 for one seed), and p comes from the exact sign-flip test over theorems ([`sign_flip`]).
-    /// Every theorem must have been tried with the same number of seeds.
+    /// Seeds of one theorem are not independent evidence: an objective that solves a theorem with
+    /// one seed tends to solve it with the next. Counting seed-theorem pairs as if they were
+    /// theorems would make every interval too narrow. Instead each theorem contributes d = mean
+    /// over its seeds of (second - first); the gain is the mean of d, its variance sum(d^2)/n^2
+    /// (which is (b + c)/n^2 for one seed), and p comes from the exact sign-flip test over theorems
+    /// ([`sign_flip`]). Every theorem must have been tried with the same number of seeds.
     pub fn of_theorems(theorems: &[Theorem]) -> Result<Self, Impossible> {
         let seeds = theorems.first().map_or(1, |t| t.seeds);
-        if let Some(odd) = theorems.iter().find(|t| t.seeds != seeds || t.seeds == 0 || t.b.saturating_add(t.c) > t.seeds) {
+        if let Some(odd) = theorems
+            .iter()
+            .find(|t| t.seeds != seeds || t.seeds == 0 || t.b.saturating_add(t.c) > t.seeds)
+        {
             return Err(Impossible(format!(
-                "a theorem with {} seeds (b = {}, c = {}) among theorems with {seeds}: pool only seeds that every theorem has",
+                "a theorem with {} seeds (b = {}, c = {}) among theorems with {seeds}: pool only \
+                 seeds that every theorem has",
                 odd.seeds, odd.b, odd.c
             )));
         }
@@ -101,7 +111,8 @@ impl Comparison {
     }
 }
 
-/// Gain and interval in percentage points from the sum and the sum of squares of per-theorem differences.
+/// Gain and interval in percentage points from the sum and the sum of squares of per-theorem
+/// differences.
 fn interval(sum: f64, squares: f64, n: u64) -> (f64, f64, f64) {
     if n == 0 {
         return (0.0, -100.0, 100.0);

@@ -1,7 +1,8 @@
 //! Holm's correction for a family of tests.
 
-/// Holm-adjusted p-values, in the order given: comparing them with 0.05 keeps the chance of any false alarm in the family
-/// below 5 %, whatever the dependence between tests. A value that is not a number stays one and is no member of the family.
+/// Holm-adjusted p-values, in the order given: comparing them with 0.05 keeps the chance of any
+/// false alarm in the family below 5 %, whatever the dependence between tests. A value that is not
+/// a number stays one and is no member of the family.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).filter(|&i| !p[i].is_nan()).collect();
     order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));

@@ -1,7 +1,8 @@
 //! Paired comparisons, intervals and corrections, without input or output.
 //!
-//! Every comparison is paired: two cells, the same theorems. [`Comparison::of_counts`] is the paper's statistic for one seed,
-//! [`Comparison::of_theorems`] its extension to several seeds, and the two agree exactly when there is one.
+//! Every comparison is paired: two cells, the same theorems. [`Comparison::of_counts`] is the
+//! paper's statistic for one seed, [`Comparison::of_theorems`] its extension to several seeds, and
+//! the two agree exactly when there is one.
 //!
 //! ```
 //! use catamount_statistics::Comparison;

@@ -27,7 +27,8 @@ impl Random {
     /// An index below `n` (0 when `n` is 0), without the bias of a plain remainder.
     pub fn below(&mut self, n: usize) -> usize {
         let n = n.max(1) as u64;
-        // The high word of a 128-bit product is uniform once the short remainder zone of the low word is thrown again.
+        // The high word of a 128-bit product is uniform once the short remainder zone of the low
+        // word is thrown again.
         let short = n.wrapping_neg() % n;
         loop {
             let product = u128::from(self.bits()) * u128::from(n);

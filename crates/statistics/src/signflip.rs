@@ -1,16 +1,19 @@
 //! The exact sign-flip test: McNemar's test when a theorem was tried with several seeds.
 //!
-//! Under the null hypothesis the two cells are exchangeable *theorem by theorem*: swapping their names on one theorem, with all
-//! its seeds at once, changes nothing. So every theorem's difference keeps its size and takes either sign with probability
-//! one half, independently of other theorems, however strongly its seeds agree with each other. Differences are whole numbers
-//! (seeds solved by the second cell minus seeds solved by the first), so the null distribution of their sum is computed
-//! exactly: theorems of equal |d| form a scaled binomial, and the few distinct sizes are convolved.
+//! Under the null hypothesis the two cells are exchangeable *theorem by theorem*: swapping their
+//! names on one theorem, with all its seeds at once, changes nothing. So every theorem's difference
+//! keeps its size and takes either sign with probability one half, independently of other theorems,
+//! however strongly its seeds agree with each other. Differences are whole numbers (seeds solved by
+//! the second cell minus seeds solved by the first), so the null distribution of their sum is
+//! computed exactly: theorems of equal |d| form a scaled binomial, and the few distinct sizes are
+//! convolved.
 
 use std::collections::BTreeMap;
 
 use crate::binomial::binomial_log_pmf;
 
-/// Probability, over independent fair signs, of a sum at least as far from zero as the observed one.
+/// Probability, over independent fair signs, of a sum at least as far from zero as the observed
+/// one.
 pub fn sign_flip(differences: &[i64]) -> f64 {
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
     for d in differences.iter().filter(|d| **d != 0) {
@@ -56,7 +59,8 @@ impl Spread {
         Self { low: self.low - (size * count) as i64, stride, mass }
     }
 
-    /// Mass at distance `far` from zero or more; symmetric, so twice the lower tail, which is summed small terms first.
+    /// Mass at distance `far` from zero or more; symmetric, so twice the lower tail, which is
+    /// summed small terms first.
     fn beyond(&self, far: u64) -> f64 {
         let tail = |i: usize| self.low + (i as u64 * self.stride) as i64 <= -(far as i64);
         2.0 * (0..self.mass.len()).take_while(|&i| tail(i)).map(|i| self.mass[i]).sum::<f64>()
@@ -76,7 +80,11 @@ mod tests {
         let observed: i64 = differences.iter().sum::<i64>().abs();
         let hits = (0u32..1 << differences.len())
             .filter(|signs| {
-                let sum: i64 = differences.iter().enumerate().map(|(i, d)| if signs >> i & 1 == 1 { *d } else { -d }).sum();
+                let sum: i64 = differences
+                    .iter()
+                    .enumerate()
+                    .map(|(i, d)| if signs >> i & 1 == 1 { *d } else { -d })
+                    .sum();
                 sum.abs() >= observed
             })
             .count();
@@ -85,7 +93,13 @@ mod tests {
 
     #[test]
     fn agrees_with_enumeration() {
-        for d in [&[3, -1, 2, 2, 0, -3, 1, 1, 1][..], &[5, 5, 5], &[-2], &[1, -1], &[4, 3, 2, 1, -4, 0, 0, 6, 6, -5, 2, 2]] {
+        for d in [
+            &[3, -1, 2, 2, 0, -3, 1, 1, 1][..],
+            &[5, 5, 5],
+            &[-2],
+            &[1, -1],
+            &[4, 3, 2, 1, -4, 0, 0, 6, 6, -5, 2, 2],
+        ] {
             assert!((sign_flip(d) - by_enumeration(d)).abs() < 1e-12, "{d:?}");
         }
         assert_eq!(sign_flip(&[]), 1.0);

@@ -19,8 +19,9 @@ pub struct Rate {
 
 /// Wilson's 95 % score interval for `successes` among `n`.
 ///
-/// `successes` may be a fraction: with several seeds, give the sum of per-theorem mean successes and the number of *theorems*.
-/// That treats the seeds of a theorem as one observation, which is never too narrow. With `n = 0` the interval is [0, 1].
+/// `successes` may be a fraction: with several seeds, give the sum of per-theorem mean successes
+/// and the number of *theorems*. That treats the seeds of a theorem as one observation, which is
+/// never too narrow. With `n = 0` the interval is [0, 1].
 pub fn wilson(successes: f64, n: u64) -> Rate {
     if n == 0 {
         return Rate { rate: 0.0, low: 0.0, high: 1.0, n };
@@ -44,7 +45,10 @@ mod tests {
     fn known_values() {
         // Solving (p - x)^2 = z^2 x (1 - x) / n by hand for 10 of 100 and 0 of 20.
         let ten = wilson(10.0, 100);
-        assert!((ten.low - 0.055_229_14).abs() < 1e-7 && (ten.high - 0.174_365_66).abs() < 1e-7, "{ten:?}");
+        assert!(
+            (ten.low - 0.055_229_14).abs() < 1e-7 && (ten.high - 0.174_365_66).abs() < 1e-7,
+            "{ten:?}"
+        );
         let none = wilson(0.0, 20);
         assert!(none.low == 0.0 && (none.high - Z95 * Z95 / (20.0 + Z95 * Z95)).abs() < 1e-15);
         assert_eq!(wilson(20.0, 20).high, 1.0);

@@ -3,7 +3,8 @@
 use catamount_statistics::Comparison;
 
 /// strategy, N, n, b, c, gain, low, high, p as printed.
-type Row = (&'static str, u64, u64, u64, u64, &'static str, &'static str, &'static str, &'static str);
+type Row =
+    (&'static str, u64, u64, u64, u64, &'static str, &'static str, &'static str, &'static str);
 
 const ROWS: [Row; 8] = [
     ("Pass@N", 16, 458, 10, 1, "+2.0", "0.5", "3.4", "0.012"),
@@ -22,7 +23,12 @@ fn every_row_of_the_sweep() {
         let ours = Comparison::of_counts(n, b, c).unwrap();
         let text = |p: f64| if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") };
         assert_eq!(
-            [format!("{:+.1}", ours.gain_pp), format!("{:.1}", ours.ci_low), format!("{:.1}", ours.ci_high), text(ours.p)],
+            [
+                format!("{:+.1}", ours.gain_pp),
+                format!("{:.1}", ours.ci_low),
+                format!("{:.1}", ours.ci_high),
+                text(ours.p)
+            ],
             [gain, low, high, p],
             "{strategy} at {budget}: {ours:?}"
         );

@@ -17,7 +17,10 @@ fn pairs(random: &mut Random, gain: f64) -> Vec<(bool, bool)> {
             } else {
                 0.2 + 0.5 * random.uniform()
             };
-            (random.uniform() < p, random.uniform() < (p + gain * f64::from(u >= 0.75) / 0.25).min(1.0))
+            (
+                random.uniform() < p,
+                random.uniform() < (p + gain * f64::from(u >= 0.75) / 0.25).min(1.0),
+            )
         })
         .collect()
 }
@@ -32,7 +35,8 @@ fn one_seed_has_the_nominal_size_and_covers() {
         rejected += u32::from(found.p < 0.05);
         covered += u32::from((found.ci_low..=found.ci_high).contains(&truth));
     }
-    let (size, coverage) = (f64::from(rejected) / f64::from(runs), f64::from(covered) / f64::from(runs));
+    let (size, coverage) =
+        (f64::from(rejected) / f64::from(runs), f64::from(covered) / f64::from(runs));
     // The exact test is conservative; three standard errors of 4000 runs are about 0.01.
     assert!((0.015..0.06).contains(&size), "size {size}");
     assert!((0.935..0.975).contains(&coverage), "coverage {coverage}");
@@ -52,7 +56,8 @@ fn a_planted_difference_is_found() {
     assert!((gains - 6.0).abs() < 0.4, "mean gain {gains}");
 }
 
-/// Five seeds of cells that differ from theorem to theorem, by luck of training, but not on average.
+/// Five seeds of cells that differ from theorem to theorem, by luck of training, but not on
+/// average.
 fn clustered(random: &mut Random) -> Vec<Theorem> {
     (0..120)
         .map(|_| {
@@ -90,13 +95,19 @@ fn pooled_seeds_keep_the_nominal_size_where_naive_pooling_does_not() {
 fn one_seed_pooled_is_the_plain_comparison() {
     let mut random = Random::new(23);
     let pairs = pairs(&mut random, 0.05);
-    let theorems: Vec<Theorem> =
-        pairs.iter().map(|&(a, b)| Theorem { b: u64::from(b && !a), c: u64::from(a && !b), seeds: 1 }).collect();
-    let (plain, pooled) = (Comparison::of_pairs(pairs), Comparison::of_theorems(&theorems).unwrap());
+    let theorems: Vec<Theorem> = pairs
+        .iter()
+        .map(|&(a, b)| Theorem { b: u64::from(b && !a), c: u64::from(a && !b), seeds: 1 })
+        .collect();
+    let (plain, pooled) =
+        (Comparison::of_pairs(pairs), Comparison::of_theorems(&theorems).unwrap());
     assert_eq!((plain.n, plain.b, plain.c), (pooled.n, pooled.b, pooled.c));
-    for (x, y) in
-        [(plain.gain_pp, pooled.gain_pp), (plain.ci_low, pooled.ci_low), (plain.ci_high, pooled.ci_high), (plain.p, pooled.p)]
-    {
+    for (x, y) in [
+        (plain.gain_pp, pooled.gain_pp),
+        (plain.ci_low, pooled.ci_low),
+        (plain.ci_high, pooled.ci_high),
+        (plain.p, pooled.p),
+    ] {
         assert!((x - y).abs() < 1e-9, "{plain:?} {pooled:?}");
     }
     let uneven = [Theorem { b: 0, c: 0, seeds: 1 }, Theorem { b: 0, c: 0, seeds: 2 }];

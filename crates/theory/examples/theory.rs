@@ -1,4 +1,5 @@
-//! Writes every figure and the index: `cargo run --release -p catamount-theory --example theory -- FOLDER`.
+//! Writes every figure and the index: `cargo run --release -p catamount-theory --example theory --
+//! FOLDER`.
 
 use std::path::PathBuf;
 

@@ -48,7 +48,9 @@ pub struct Finding {
 
 /// The largest of some numbers; not a number if one of them is not.
 pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
-    values.into_iter().fold(f64::NEG_INFINITY, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) })
+    values
+        .into_iter()
+        .fold(f64::NEG_INFINITY, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) })
 }
 
 /// By how much a sequence ever rises: zero or less if it never does.
@@ -78,7 +80,10 @@ mod tests {
     fn checks_can_fail() {
         assert!(Check::at_most("x", 1.0, 1.0).holds() && !Check::at_most("x", 1.1, 1.0).holds());
         assert!(Check::at_least("x", 1.0, 1.0).holds() && !Check::at_least("x", 0.9, 1.0).holds());
-        assert!(!Check::at_most("x", f64::NAN, 1.0).holds() && !Check::at_least("x", f64::NAN, 1.0).holds());
+        assert!(
+            !Check::at_most("x", f64::NAN, 1.0).holds()
+                && !Check::at_least("x", f64::NAN, 1.0).holds()
+        );
         assert!(largest([1.0, f64::NAN, 2.0]).is_nan());
         assert_eq!((rise(&[3.0, 2.0, 2.5]), rise(&[3.0, 2.0, 1.5])), (0.5, -0.5));
         assert_eq!(budgets(2, 9, 1), [2, 4, 8, 9]);

@@ -1,4 +1,5 @@
-//! The true weights w*_t = d log J^A / d log p_t under proportional reallocation (eq:search_elasticity), from the exact J^A.
+//! The true weights w*_t = d log J^A / d log p_t under proportional reallocation
+//! (eq:search_elasticity), from the exact J^A.
 
 use catamount_search::SearchSettings;
 
@@ -12,17 +13,23 @@ pub struct Deployed {
     pub success: Vec<f64>,
     /// w*_t(n) at [t - 1][n - 1]; not a number where J^A(n) = 0.
     pub weights: Vec<Vec<f64>>,
-    /// How far the weights may be off: zero where they are carried along exactly, the difference between two orders where they come
-    /// from central differences.
+    /// How far the weights may be off: zero where they are carried along exactly, the difference
+    /// between two orders where they come from central differences.
     pub doubt: f64,
 }
 
 /// J^A and w* for every budget up to `budget`.
 ///
-/// The derivative is carried along with every configuration, whatever the strategy, but for `vdfs`: its random choices are themselves a
-/// smooth function of p, so its weights come from [`by_differences`]. `bfs` and `mcts` compare scores that depend on p; where
-/// two of them tie J^A jumps, and between such points, where there is a derivative, this is it.
-pub fn deployed(tree: &ProofTree, strategy: &str, settings: &SearchSettings, budget: u64) -> Result<Deployed, ExploreError> {
+/// The derivative is carried along with every configuration, whatever the strategy, but for `vdfs`:
+/// its random choices are themselves a smooth function of p, so its weights come from
+/// [`by_differences`]. `bfs` and `mcts` compare scores that depend on p; where two of them tie J^A
+/// jumps, and between such points, where there is a derivative, this is it.
+pub fn deployed(
+    tree: &ProofTree,
+    strategy: &str,
+    settings: &SearchSettings,
+    budget: u64,
+) -> Result<Deployed, ExploreError> {
     if strategy == "vdfs" {
         return by_differences(tree, strategy, settings, budget);
     }
@@ -31,14 +38,16 @@ pub fn deployed(tree: &ProofTree, strategy: &str, settings: &SearchSettings, bud
         let success = explored.success[n];
         if success > 0.0 { explored.derivatives[n][t] / success } else { f64::NAN }
     };
-    let weights = (0..tree.length()).map(|t| (0..budget as usize).map(|n| weight(n, t)).collect()).collect();
+    let weights =
+        (0..tree.length()).map(|t| (0..budget as usize).map(|n| weight(n, t)).collect()).collect();
     Ok(Deployed { weights, success: explored.success, doubt: 0.0 })
 }
 
 /// Largest step in log p.
 const STEP: f64 = 2e-3;
 
-/// The same by central differences of sixth order: six explorations for each step of the trace. `doubt` is large if J^A jumps nearby.
+/// The same by central differences of sixth order: six explorations for each step of the trace.
+/// `doubt` is large if J^A jumps nearby.
 pub fn by_differences(
     tree: &ProofTree,
     strategy: &str,
@@ -57,7 +66,8 @@ pub fn by_differences(
         let mut differences = Vec::new();
         for k in [1.0, 2.0, 3.0] {
             let (above, below) = (at(k)?, at(-k)?);
-            differences.push(above.iter().zip(&below).map(|(a, b)| (a - b) / step).collect::<Vec<f64>>());
+            differences
+                .push(above.iter().zip(&below).map(|(a, b)| (a - b) / step).collect::<Vec<f64>>());
         }
         let mut weights = Vec::with_capacity(out.success.len());
         for (n, &success) in out.success.iter().enumerate() {

@@ -1,6 +1,9 @@
-//! The proof tree behind the interfaces every prover and every policy has, so that the ordinary driver can run on it.
+//! The proof tree behind the interfaces every prover and every policy has, so that the ordinary
+//! driver can run on it.
 
-use catamount_search::{Checked, Environment, Fault, Policy, Request, RequestId, Sample, Session, StateId, Verdict};
+use catamount_search::{
+    Checked, Environment, Fault, Policy, Request, RequestId, Sample, Session, StateId, Verdict,
+};
 use catamount_traces::{Step, Theorem, Trace};
 
 use crate::tree::{Leads, ProofTree};
@@ -11,9 +14,16 @@ impl ProofTree {
         let step = |t: usize| Step {
             state: self.name(t).to_string(),
             tactic: "demonstrated".into(),
-            next: Some(if t + 1 == self.length() { String::new() } else { self.name(t + 1).to_string() }),
+            next: Some(if t + 1 == self.length() {
+                String::new()
+            } else {
+                self.name(t + 1).to_string()
+            }),
         };
-        Trace { theorem: Theorem { name: theorem.into(), ..Theorem::default() }, steps: (0..self.length()).map(step).collect() }
+        Trace {
+            theorem: Theorem { name: theorem.into(), ..Theorem::default() },
+            steps: (0..self.length()).map(step).collect(),
+        }
     }
 
     fn lead(&self, state: usize, tactic: &str) -> Option<Leads> {
@@ -33,16 +43,22 @@ impl Session for TreeSession {
     }
 
     fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault> {
-        let at = *self.handles.get(state.0 as usize).ok_or_else(|| Fault(format!("no state {} was handed out", state.0)))?;
+        let at = *self
+            .handles
+            .get(state.0 as usize)
+            .ok_or_else(|| Fault(format!("no state {} was handed out", state.0)))?;
         Ok(match self.tree.lead(at, tactic) {
             Some(Leads::Proved) => Verdict::Proved,
             Some(Leads::Open(next)) => {
-                let handle = u32::try_from(self.handles.len()).map_err(|_| Fault("too many states".into()))?;
+                let handle = u32::try_from(self.handles.len())
+                    .map_err(|_| Fault("too many states".into()))?;
                 self.handles.push(next);
                 Verdict::Open { state: StateId(handle), text: self.tree.name(next).to_string() }
             }
             Some(Leads::Rejected) => Verdict::Rejected { reason: "the tree says so".into() },
-            None => Verdict::Rejected { reason: format!("there is no tactic `{tactic}` at {}", self.tree.name(at)) },
+            None => Verdict::Rejected {
+                reason: format!("there is no tactic `{tactic}` at {}", self.tree.name(at)),
+            },
         })
     }
 }
@@ -58,7 +74,9 @@ impl Environment for ProofTree {
             at = match at {
                 Leads::Open(state) => self.lead(state, tactic).unwrap_or(Leads::Rejected),
                 Leads::Proved | Leads::Rejected => {
-                    return Ok(Checked::Refused { reason: format!("tactic {} comes after the end", i + 1) });
+                    return Ok(Checked::Refused {
+                        reason: format!("tactic {} comes after the end", i + 1),
+                    });
                 }
             };
         }
@@ -69,7 +87,11 @@ impl Environment for ProofTree {
     }
 
     fn describe(&self) -> String {
-        format!("a proof tree of {} states around a trace of {} steps", self.states(), self.length())
+        format!(
+            "a proof tree of {} states around a trace of {} steps",
+            self.states(),
+            self.length()
+        )
     }
 }
 
@@ -86,7 +108,10 @@ impl TabularPolicy {
     }
 
     fn answer(&self, request: &Request) -> Result<Vec<Sample>, Fault> {
-        let state = self.tree.state(&request.state).ok_or_else(|| Fault(format!("the tree has no state `{}`", request.state)))?;
+        let state = self
+            .tree
+            .state(&request.state)
+            .ok_or_else(|| Fault(format!("the tree has no state `{}`", request.state)))?;
         let tactics = self.tree.tactics(state);
         let weights: Vec<f64> = tactics.iter().map(|y| y.1).collect();
         let sample = |i: usize| {

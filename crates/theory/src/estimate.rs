@@ -1,4 +1,5 @@
-//! Monte Carlo estimates of J^A and of its derivatives, for trees and budgets that cannot be followed exactly.
+//! Monte Carlo estimates of J^A and of its derivatives, for trees and budgets that cannot be
+//! followed exactly.
 
 use catamount_search::{Answer, Ask, Finish, Reached, SearchSettings, Stream, UnknownStrategy};
 
@@ -19,8 +20,8 @@ pub struct Measured {
 pub struct Estimate {
     /// J^A, without bias.
     pub success: Measured,
-    /// dJ^A / d log p_t, without bias: the mean over runs of success times the score of everything sampled. None for `vdfs`, whose
-    /// own choices move with p in a way the runs do not show.
+    /// dJ^A / d log p_t, without bias: the mean over runs of success times the score of everything
+    /// sampled. None for `vdfs`, whose own choices move with p in a way the runs do not show.
     pub derivatives: Option<Vec<Measured>>,
     /// w*_t: the ratio of the two, with a bias of the order of one over the number of runs.
     pub weights: Option<Vec<Measured>>,
@@ -28,8 +29,8 @@ pub struct Estimate {
 
 /// Runs a strategy on a tree `runs` times.
 ///
-/// `bfs` and `mcts` compare scores that depend on p, so J^A jumps where scores tie; between ties their choices do not change with p and
-/// the estimate is that of the derivative there.
+/// `bfs` and `mcts` compare scores that depend on p, so J^A jumps where scores tie; between ties
+/// their choices do not change with p and the estimate is that of the derivative there.
 pub fn estimate(
     tree: &ProofTree,
     strategy: &str,
@@ -40,7 +41,8 @@ pub fn estimate(
 ) -> Result<Estimate, UnknownStrategy> {
     let length = tree.length();
     let mut proved = 0.0;
-    // Sums over successful runs of the scores and of their squares: unsuccessful runs contribute nothing.
+    // Sums over successful runs of the scores and of their squares: unsuccessful runs contribute
+    // nothing.
     let (mut sums, mut squares) = (vec![0.0; length], vec![0.0; length]);
     for run in 0..runs {
         let mut scores = vec![0.0; length];
@@ -55,8 +57,11 @@ pub fn estimate(
     let n = runs.max(1) as f64;
     let success = proved / n;
     let error = |mean: f64, square: f64| ((square / n - mean * mean).max(0.0) / n).sqrt();
-    let derivatives: Vec<Measured> =
-        sums.iter().zip(&squares).map(|(sum, &square)| Measured { value: sum / n, error: error(sum / n, square) }).collect();
+    let derivatives: Vec<Measured> = sums
+        .iter()
+        .zip(&squares)
+        .map(|(sum, &square)| Measured { value: sum / n, error: error(sum / n, square) })
+        .collect();
     let weights = sums.iter().zip(&squares).map(|(&sum, &square)| {
         let weight = sum / proved;
         // The delta method: residuals score - weight on successful runs, nothing on the others.

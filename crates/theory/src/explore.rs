@@ -1,9 +1,11 @@
-//! The exact deployed success probability J^A (eq:exact_search_recurrence): every branch of the very state machine that searches
-//! real provers is followed, over every tactic the policy may sample and every choice the strategy leaves to chance.
+//! The exact deployed success probability J^A (eq:exact_search_recurrence): every branch of the
+//! very state machine that searches real provers is followed, over every tactic the policy may
+//! sample and every choice the strategy leaves to chance.
 //!
-//! Configurations are taken forward one expansion at a time. Two of them are one if the strategy's own memory, the tree of open
-//! nodes and the questions still unanswered are equal to the last bit: then they can only behave alike. (Rejected tactics need no
-//! remembering, because the tree's prover rejects them again.)
+//! Configurations are taken forward one expansion at a time. Two of them are one if the strategy's
+//! own memory, the tree of open nodes and the questions still unanswered are equal to the last bit:
+//! then they can only behave alike. (Rejected tactics need no remembering, because the tree's
+//! prover rejects them again.)
 
 use std::collections::{HashMap, VecDeque};
 
@@ -39,8 +41,8 @@ pub enum ExploreError {
 /// Configurations followed at once at most: some hundreds of megabytes.
 pub const CONFIGURATIONS: usize = 400_000;
 
-/// Settings under which the trees' searches run: the paper's, but no limit on depth that would interfere, and one rollout at a time
-/// so that Pass@N is what the paper defines.
+/// Settings under which the trees' searches run: the paper's, but no limit on depth that would
+/// interfere, and one rollout at a time so that Pass@N is what the paper defines.
 pub fn simulation_settings() -> SearchSettings {
     SearchSettings { max_depth: 10_000, pass_batch: 1, ..SearchSettings::default() }
 }
@@ -57,7 +59,8 @@ struct Configuration {
     probability: Mass,
 }
 
-/// A probability and its derivatives by log p_1, ..., log p_L as far as they come from the tactics sampled.
+/// A probability and its derivatives by log p_1, ..., log p_L as far as they come from the tactics
+/// sampled.
 #[derive(Clone, Debug)]
 struct Mass {
     value: f64,
@@ -66,7 +69,10 @@ struct Mass {
 
 impl Mass {
     fn times(&self, factor: f64) -> Mass {
-        Mass { value: self.value * factor, tangent: self.tangent.iter().map(|d| d * factor).collect() }
+        Mass {
+            value: self.value * factor,
+            tangent: self.tangent.iter().map(|d| d * factor).collect(),
+        }
     }
 
     fn add(&mut self, other: &Mass) {
@@ -77,7 +83,8 @@ impl Mass {
     }
 }
 
-/// J^A and dJ^A / d log p_t (at [n - 1][t - 1]) for n = 1, ..., N, where the strategy's own choices are held fixed.
+/// J^A and dJ^A / d log p_t (at [n - 1][t - 1]) for n = 1, ..., N, where the strategy's own choices
+/// are held fixed.
 pub(crate) struct Explored {
     pub(crate) success: Vec<f64>,
     pub(crate) derivatives: Vec<Vec<f64>>,
@@ -85,8 +92,14 @@ pub(crate) struct Explored {
 
 type Key = (String, Vec<(u32, u32)>, VecDeque<NodeId>);
 
-/// J^A(n) for n = 1, ..., `budget` (the entry of n is at n - 1): with a smaller budget a search does the same and stops sooner.
-pub fn exact_success(tree: &ProofTree, strategy: &str, settings: &SearchSettings, budget: u64) -> Result<Vec<f64>, ExploreError> {
+/// J^A(n) for n = 1, ..., `budget` (the entry of n is at n - 1): with a smaller budget a search
+/// does the same and stops sooner.
+pub fn exact_success(
+    tree: &ProofTree,
+    strategy: &str,
+    settings: &SearchSettings,
+    budget: u64,
+) -> Result<Vec<f64>, ExploreError> {
     explore(tree, strategy, settings, budget).map(|explored| explored.success)
 }
 
@@ -99,7 +112,13 @@ pub(crate) fn explore(
     let (search, record) = witnessed(settings, strategy, budget)?;
     let none = vec![0.0; tree.length()];
     let probability = Mass { value: 1.0, tangent: none.clone() };
-    let mut layer = vec![Configuration { search, nodes: vec![(0, 0)], states: vec![0], pending: VecDeque::new(), probability }];
+    let mut layer = vec![Configuration {
+        search,
+        nodes: vec![(0, 0)],
+        states: vec![0],
+        pending: VecDeque::new(),
+        probability,
+    }];
     let mut proved = Mass { value: 0.0, tangent: none };
     let mut explored = Explored { success: Vec::new(), derivatives: Vec::new() };
     for spent in 0..budget {
@@ -114,7 +133,11 @@ pub(crate) fn explore(
                 }
             }
             if next.len() > CONFIGURATIONS {
-                return Err(ExploreError::TooMany { strategy: strategy.into(), limit: CONFIGURATIONS, spent });
+                return Err(ExploreError::TooMany {
+                    strategy: strategy.into(),
+                    limit: CONFIGURATIONS,
+                    spent,
+                });
             }
         }
         explored.success.push(proved.value);
@@ -124,8 +147,8 @@ pub(crate) fn explore(
     Ok(explored)
 }
 
-/// The configurations in which the next sample is settled: one for every way the strategy's random choices can fall. None if the
-/// search has finished.
+/// The configurations in which the next sample is settled: one for every way the strategy's random
+/// choices can fall. None if the search has finished.
 fn ask(configuration: Configuration) -> Vec<Configuration> {
     if !configuration.pending.is_empty() {
         return vec![configuration];
@@ -141,7 +164,8 @@ fn ask(configuration: Configuration) -> Vec<Configuration> {
             made.push((index, weights.to_vec()));
             index
         });
-        // Choices beyond the script took the first possible way; every later way is a script of its own.
+        // Choices beyond the script took the first possible way; every later way is a script of its
+        // own.
         for depth in script.len()..made.len() {
             let (index, weights) = &made[depth];
             for other in (index + 1..weights.len()).filter(|&other| weights[other] > 0.0) {
@@ -149,10 +173,14 @@ fn ask(configuration: Configuration) -> Vec<Configuration> {
             }
         }
         for (index, weights) in &made {
-            asked.probability = asked.probability.times(weights[*index] / weights.iter().sum::<f64>());
+            asked.probability =
+                asked.probability.times(weights[*index] / weights.iter().sum::<f64>());
         }
         if let Ask::Expand(wanted) = answer {
-            asked.pending = wanted.iter().flat_map(|expand| std::iter::repeat_n(expand.node, expand.samples)).collect();
+            asked.pending = wanted
+                .iter()
+                .flat_map(|expand| std::iter::repeat_n(expand.node, expand.samples))
+                .collect();
             out.push(asked);
         }
     }

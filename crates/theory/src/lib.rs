@@ -1,8 +1,10 @@
-//! The paper's analysis as numbers and figures, and the surrogates' error measured rather than bounded.
+//! The paper's analysis as numbers and figures, and the surrogates' error measured rather than
+//! bounded.
 //!
-//! A [`ProofTree`] is a small proof space with everything the analysis talks about: a demonstrated trace, alternative proofs, traps,
-//! absorbing states, detours, and a tabular policy. The very searches that run on real provers are followed through every branch
-//! of it, which gives the deployed success J^A and the true weights w* without any sampling.
+//! A [`ProofTree`] is a small proof space with everything the analysis talks about: a demonstrated
+//! trace, alternative proofs, traps, absorbing states, detours, and a tabular policy. The very
+//! searches that run on real provers are followed through every branch of it, which gives the
+//! deployed success J^A and the true weights w* without any sampling.
 //!
 //! ```
 //! use catamount_objective::{Objective, Surrogate};

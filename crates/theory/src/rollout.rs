@@ -1,4 +1,5 @@
-//! One rollout from the root: the probability of proving the theorem, split by what it has to do with a step (lem:unit_elasticity).
+//! One rollout from the root: the probability of proving the theorem, split by what it has to do
+//! with a step (lem:unit_elasticity).
 
 use crate::tree::{Leads, ProofTree};
 
@@ -27,10 +28,17 @@ impl Rollout {
     }
 }
 
-/// The masses for a step (counted from 1). The tree must have no loops: each proof must come to each state at most once.
+/// The masses for a step (counted from 1). The tree must have no loops: each proof must come to
+/// each state at most once.
 pub fn rollout(tree: &ProofTree, step: usize) -> Rollout {
     let mut out = Rollout::default();
-    follow(tree, step - 1, Path { state: 0, probability: 1.0, on_trace: true, at_step: None }, tree.states(), &mut out);
+    follow(
+        tree,
+        step - 1,
+        Path { state: 0, probability: 1.0, on_trace: true, at_step: None },
+        tree.states(),
+        &mut out,
+    );
     out
 }
 
@@ -46,12 +54,18 @@ struct Path {
 fn follow(tree: &ProofTree, step: usize, path: Path, left: usize, out: &mut Rollout) {
     for (index, (_, p, leads)) in tree.tactics(path.state).into_iter().enumerate() {
         let demonstrated = path.state < tree.length() && index == 0;
-        let mut next = Path { probability: path.probability * p, on_trace: path.on_trace && demonstrated, ..path };
+        let mut next = Path {
+            probability: path.probability * p,
+            on_trace: path.on_trace && demonstrated,
+            ..path
+        };
         if path.state == step {
             next.at_step = Some(demonstrated);
         }
         match leads {
-            Leads::Open(state) if left > 0 => follow(tree, step, Path { state, ..next }, left - 1, out),
+            Leads::Open(state) if left > 0 => {
+                follow(tree, step, Path { state, ..next }, left - 1, out)
+            }
             Leads::Open(_) | Leads::Rejected => {}
             Leads::Proved => {
                 let mass = match (next.on_trace, next.at_step) {

@@ -27,7 +27,8 @@ pub enum TheoryError {
     #[error(transparent)]
     Save(#[from] SaveError),
     /// The index could not be written.
-    #[error("cannot write {}: {source}; check that the folder is writable and the disk has room", path.display())]
+    #[error("cannot write {}: {source}; check that the folder is writable and the disk has \
+     room", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -69,16 +70,21 @@ pub fn findings(progress: &mut dyn FnMut(&str)) -> Result<Vec<Finding>, TheoryEr
     Ok(all)
 }
 
-/// Writes every figure (SVG, PNG, CSV) and `theory.md` into a folder; returns what was written, the index first. An error if a
-/// claim does not hold, once everything is written.
+/// Writes every figure (SVG, PNG, CSV) and `theory.md` into a folder; returns what was written, the
+/// index first. An error if a claim does not hold, once everything is written.
 pub fn theory(out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>, TheoryError> {
     // Before the work, so that a folder that cannot be made is known at once.
-    std::fs::create_dir_all(out).map_err(|source| TheoryError::Write { path: out.into(), source })?;
+    std::fs::create_dir_all(out)
+        .map_err(|source| TheoryError::Write { path: out.into(), source })?;
     write(&findings(progress)?, out, progress)
 }
 
 /// The second half of [`theory`]: findings into files.
-pub fn write(findings: &[Finding], out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>, TheoryError> {
+pub fn write(
+    findings: &[Finding],
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<PathBuf>, TheoryError> {
     let index = out.join("theory.md");
     let mut written = vec![index.clone()];
     for finding in findings {
@@ -86,14 +92,17 @@ pub fn write(findings: &[Finding], out: &Path, progress: &mut dyn FnMut(&str)) -
         let saved = finding.chart.save(out, finding.name)?;
         written.extend([saved.svg, saved.png, saved.csv]);
     }
-    std::fs::write(&index, describe(findings)).map_err(|source| TheoryError::Write { path: index.clone(), source })?;
-    let failed = findings.iter().flat_map(|finding| &finding.checks).filter(|check| !check.holds()).count();
+    std::fs::write(&index, describe(findings))
+        .map_err(|source| TheoryError::Write { path: index.clone(), source })?;
+    let failed =
+        findings.iter().flat_map(|finding| &finding.checks).filter(|check| !check.holds()).count();
     if failed > 0 { Err(TheoryError::Failed { failed, index }) } else { Ok(written) }
 }
 
 fn describe(findings: &[Finding]) -> String {
     let mut out = String::from(
-        "# The paper's analysis, checked\n\nEach figure has its numbers beside it as CSV. A check compares a measured value with the limit the claim sets.\n",
+        "# The paper's analysis, checked\n\nEach figure has its numbers beside it as CSV. A check \
+         compares a measured value with the limit the claim sets.\n",
     );
     for finding in findings {
         let _ = write!(
@@ -119,7 +128,12 @@ fn describe(findings: &[Finding]) -> String {
 fn line(check: &Check) -> String {
     let relation = if check.floor { "at least" } else { "at most" };
     let holds = if check.holds() { "yes" } else { "**no**" };
-    format!("| {} | {} | {relation} {} | {holds} |", check.what, number(check.value), number(check.limit))
+    format!(
+        "| {} | {} | {relation} {} | {holds} |",
+        check.what,
+        number(check.value),
+        number(check.limit)
+    )
 }
 
 /// Four digits, and powers of ten only where they help.

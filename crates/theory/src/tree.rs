@@ -1,7 +1,9 @@
-//! A finite proof space with a tabular policy: the demonstrated trace, what lies beside it, and how likely each tactic is.
+//! A finite proof space with a tabular policy: the demonstrated trace, what lies beside it, and how
+//! likely each tactic is.
 //!
-//! States form a graph that a search unfolds into its tree, so a tactic may lead back to a state seen before (a detour) or to
-//! itself for ever (an absorbing trap). States 0..L are x_0, ..., x_{L-1}.
+//! States form a graph that a search unfolds into its tree, so a tactic may lead back to a state
+//! seen before (a detour) or to itself for ever (an absorbing trap). States 0..L are x_0, ...,
+//! x_{L-1}.
 
 /// Where a tactic leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +21,8 @@ pub enum Leads {
 pub struct Tactic {
     /// Its text, unique at its state.
     pub name: String,
-    /// On the trace, rho_t(y): its share of the probability of missing y*_t. Elsewhere its probability.
+    /// On the trace, rho_t(y): its share of the probability of missing y*_t. Elsewhere its
+    /// probability.
     pub share: f64,
     /// T(x, y).
     pub leads: Leads,
@@ -35,10 +38,12 @@ struct State {
 /// What happens after a miss of the demonstrated tactic that the prover accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Branch {
-    /// Bypass: an alternative proof. The deviating tactic is its first step, these are the probabilities of the others (none: the
-    /// deviation itself closes the goal); misses on the way are rejected.
+    /// Bypass: an alternative proof. The deviating tactic is its first step, these are the
+    /// probabilities of the others (none: the deviation itself closes the goal); misses on the way
+    /// are rejected.
     Proof(Vec<f64>),
-    /// Trap: this many useless states, each leading to the next with probability `valid` and rejecting everything else; the last rejects all.
+    /// Trap: this many useless states, each leading to the next with probability `valid` and
+    /// rejecting everything else; the last rejects all.
     Trap {
         /// Useless states.
         depth: usize,
@@ -47,7 +52,8 @@ pub enum Branch {
     },
     /// A useless state at which every tactic is accepted and leads nowhere, for ever.
     Absorbing,
-    /// Useless but harmless: after `cost` expansions in all, each accepted, the search stands at the same demonstrated state again.
+    /// Useless but harmless: after `cost` expansions in all, each accepted, the search stands at
+    /// the same demonstrated state again.
     Detour {
         /// kappa: expansions a miss costs, the deviating one included.
         cost: usize,
@@ -69,7 +75,10 @@ pub enum TreeError {
     #[error("a proof tree needs a trace of at least one step")]
     Empty,
     /// A number that must be a probability is none.
-    #[error("{what} must lie strictly between 0 and 1 (shares and probabilities beside the trace may be 1), not {value}")]
+    #[error(
+        "{what} must lie strictly between 0 and 1 (shares and probabilities beside the trace may \
+         be 1), not {value}"
+    )]
     Probability {
         /// Which one.
         what: String,
@@ -108,7 +117,8 @@ fn probability(what: impl Into<String>, value: f64, closed: bool) -> Result<f64,
 }
 
 impl ProofTree {
-    /// A trace whose demonstrated tactics have these probabilities and from which every deviation is rejected.
+    /// A trace whose demonstrated tactics have these probabilities and from which every deviation
+    /// is rejected.
     pub fn chain(p: &[f64]) -> Result<Self, TreeError> {
         if p.is_empty() {
             return Err(TreeError::Empty);
@@ -117,11 +127,13 @@ impl ProofTree {
             probability(format!("p_{}", t + 1), p, false)?;
         }
         let rejected = || vec![Tactic { name: "wrong".into(), share: 1.0, leads: Leads::Rejected }];
-        let states = (0..p.len()).map(|t| State { name: format!("x{t}"), tactics: rejected() }).collect();
+        let states =
+            (0..p.len()).map(|t| State { name: format!("x{t}"), tactics: rejected() }).collect();
         Ok(ProofTree { p: p.to_vec(), states })
     }
 
-    /// The same with a share of the misses at a step (counted from 1) no longer rejected but leading into a branch.
+    /// The same with a share of the misses at a step (counted from 1) no longer rejected but
+    /// leading into a branch.
     pub fn deviate(mut self, step: usize, share: f64, branch: &Branch) -> Result<Self, TreeError> {
         let length = self.p.len();
         if step == 0 || step > length {
@@ -149,14 +161,17 @@ impl ProofTree {
                 let here = Leads::Open(self.states.len());
                 self.hang(&[1.0], "absorbing", here)
             }
-            Branch::Detour { cost } => self.hang(&vec![1.0; cost.saturating_sub(1)], "detour", Leads::Open(step - 1)),
+            Branch::Detour { cost } => {
+                self.hang(&vec![1.0; cost.saturating_sub(1)], "detour", Leads::Open(step - 1))
+            }
         };
         let tactics = &mut self.states[step - 1].tactics;
         tactics.push(Tactic { name: format!("deviation {}", tactics.len()), share, leads });
         Ok(self)
     }
 
-    /// Adds a chain of states that each lead on with the given probability, the last of them to `end`; returns where it starts.
+    /// Adds a chain of states that each lead on with the given probability, the last of them to
+    /// `end`; returns where it starts.
     fn hang(&mut self, p: &[f64], kind: &str, end: Leads) -> Leads {
         let mut leads = end;
         for &p in p.iter().rev() {
@@ -165,7 +180,11 @@ impl ProofTree {
                 tactics.push(Tactic { name: "on".into(), share: p, leads });
             }
             if p < 1.0 {
-                tactics.push(Tactic { name: "wrong".into(), share: 1.0 - p, leads: Leads::Rejected });
+                tactics.push(Tactic {
+                    name: "wrong".into(),
+                    share: 1.0 - p,
+                    leads: Leads::Rejected,
+                });
             }
             leads = Leads::Open(self.states.len());
             self.states.push(State { name: format!("{kind} {}", self.states.len()), tactics });
@@ -188,8 +207,8 @@ impl ProofTree {
         self.p.iter().map(|p| p.ln()).collect()
     }
 
-    /// The same space under a policy with other probabilities of the demonstrated tactics, everything else being reallocated in
-    /// proportion (eq:reparam).
+    /// The same space under a policy with other probabilities of the demonstrated tactics,
+    /// everything else being reallocated in proportion (eq:reparam).
     pub fn with_p(&self, p: &[f64]) -> Result<Self, TreeError> {
         if p.len() != self.p.len() {
             return Err(TreeError::Length { given: p.len(), length: self.p.len() });
@@ -215,19 +234,27 @@ impl ProofTree {
         self.states.iter().position(|state| state.name == name)
     }
 
-    /// Every tactic that may be sampled at a state, the demonstrated one first where there is one: text, pi(y | x), outcome.
+    /// Every tactic that may be sampled at a state, the demonstrated one first where there is one:
+    /// text, pi(y | x), outcome.
     pub fn tactics(&self, state: usize) -> Vec<(&str, f64, Leads)> {
         let others = &self.states[state].tactics;
         let Some(&p) = self.p.get(state) else {
             return others.iter().map(|y| (y.name.as_str(), y.share, y.leads)).collect();
         };
-        let demonstrated = if state + 1 == self.p.len() { Leads::Proved } else { Leads::Open(state + 1) };
+        let demonstrated =
+            if state + 1 == self.p.len() { Leads::Proved } else { Leads::Open(state + 1) };
         std::iter::once(("demonstrated", p, demonstrated))
-            .chain(others.iter().filter(|y| y.share > 0.0).map(|y| (y.name.as_str(), (1.0 - p) * y.share, y.leads)))
+            .chain(
+                others
+                    .iter()
+                    .filter(|y| y.share > 0.0)
+                    .map(|y| (y.name.as_str(), (1.0 - p) * y.share, y.leads)),
+            )
             .collect()
     }
 
-    /// d log pi(y | x) / d log p_t for the tactic of index `tactic` of [`ProofTree::tactics`] at demonstrated state x_{t-1}.
+    /// d log pi(y | x) / d log p_t for the tactic of index `tactic` of [`ProofTree::tactics`] at
+    /// demonstrated state x_{t-1}.
     pub(crate) fn score(&self, state: usize, tactic: usize) -> Option<(usize, f64)> {
         self.p.get(state).map(|&p| (state, if tactic == 0 { 1.0 } else { -p / (1.0 - p) }))
     }
@@ -278,9 +305,18 @@ mod tests {
         assert_eq!(ProofTree::chain(&[]), Err(TreeError::Empty));
         assert!(matches!(ProofTree::chain(&[0.5, 1.0]), Err(TreeError::Probability { .. })));
         let tree = ProofTree::chain(&[0.5]).unwrap();
-        assert!(matches!(tree.clone().deviate(2, 0.5, &Branch::Absorbing), Err(TreeError::Step { .. })));
-        assert!(matches!(tree.clone().deviate(0, 0.5, &Branch::Absorbing), Err(TreeError::Step { .. })));
-        assert!(matches!(tree.clone().deviate(1, 0.0, &Branch::Absorbing), Err(TreeError::Probability { .. })));
+        assert!(matches!(
+            tree.clone().deviate(2, 0.5, &Branch::Absorbing),
+            Err(TreeError::Step { .. })
+        ));
+        assert!(matches!(
+            tree.clone().deviate(0, 0.5, &Branch::Absorbing),
+            Err(TreeError::Step { .. })
+        ));
+        assert!(matches!(
+            tree.clone().deviate(1, 0.0, &Branch::Absorbing),
+            Err(TreeError::Probability { .. })
+        ));
         let half = tree.clone().deviate(1, 0.6, &Branch::Absorbing).unwrap();
         assert!(matches!(half.deviate(1, 0.6, &Branch::Absorbing), Err(TreeError::Shares { .. })));
         assert!(matches!(tree.with_p(&[0.1, 0.2]), Err(TreeError::Length { .. })));

@@ -1,5 +1,6 @@
-//! The waiting times behind the retry surrogate, from their definition: T_t is geometric, S_L their sum (eq:retry_surrogate_again).
-//! Plain convolution, sharing nothing with the objectives' own code, so that identities checked with it are really checked.
+//! The waiting times behind the retry surrogate, from their definition: T_t is geometric, S_L their
+//! sum (eq:retry_surrogate_again). Plain convolution, sharing nothing with the objectives' own
+//! code, so that identities checked with it are really checked.
 
 /// P(T_1 + ... = n) for n = 0, ..., `last`, for independent geometric waiting times.
 pub(crate) fn sum_of_waits(p: &[f64], last: usize) -> Vec<f64> {

@@ -1,15 +1,16 @@
-//! Looks inside a strategy while it runs, so that configurations that can only behave alike are followed once.
+//! Looks inside a strategy while it runs, so that configurations that can only behave alike are
+//! followed once.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamount_search::{
-    Backtrack, BestFirst, BestFirstSettings, Choose, DepthFirst, Expand, MonteCarlo, NodeId, Pass, Reached, STRATEGIES, Search,
-    SearchSettings, Strategy, Tree, UnknownStrategy,
+    Backtrack, BestFirst, BestFirstSettings, Choose, DepthFirst, Expand, MonteCarlo, NodeId, Pass,
+    Reached, STRATEGIES, Search, SearchSettings, Strategy, Tree, UnknownStrategy,
 };
 
-/// Where a witnessed strategy leaves its configuration, as text, after every update. Clones of the search share it, so it must
-/// be read right after the update in question.
+/// Where a witnessed strategy leaves its configuration, as text, after every update. Clones of the
+/// search share it, so it must be read right after the update in question.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record(Arc<Mutex<String>>);
 
@@ -49,8 +50,9 @@ impl<S: Strategy + Clone + Debug + 'static> Strategy for Witnessed<S> {
     }
 }
 
-/// Sorts what stands between innermost braces: the members of a set, whose order means nothing, and the fields of a structure,
-/// which carry their names. Lists stand in brackets and keep their order.
+/// Sorts what stands between innermost braces: the members of a set, whose order means nothing, and
+/// the fields of a structure, which carry their names. Lists stand in brackets and keep their
+/// order.
 fn canonical(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -70,8 +72,13 @@ fn canonical(text: &str) -> String {
     out
 }
 
-/// The search a name stands for, exactly as [`SearchSettings::search`] builds it, with a record of its configuration.
-pub(crate) fn witnessed(settings: &SearchSettings, name: &str, budget: u64) -> Result<(Search, Record), UnknownStrategy> {
+/// The search a name stands for, exactly as [`SearchSettings::search`] builds it, with a record of
+/// its configuration.
+pub(crate) fn witnessed(
+    settings: &SearchSettings,
+    name: &str,
+    budget: u64,
+) -> Result<(Search, Record), UnknownStrategy> {
     let record = Record::default();
     let backtrack = |how| boxed(DepthFirst::new(how), &record);
     let strategy = match name {
@@ -91,7 +98,10 @@ pub(crate) fn witnessed(settings: &SearchSettings, name: &str, budget: u64) -> R
         "vdfs" => backtrack(Backtrack::Levin),
         "mcts" => boxed(MonteCarlo::new(settings.mcts_exploration), &record),
         other => {
-            debug_assert!(!STRATEGIES.contains(&other), "a strategy the exact calculation does not know");
+            debug_assert!(
+                !STRATEGIES.contains(&other),
+                "a strategy the exact calculation does not know"
+            );
             return Err(UnknownStrategy { name: other.to_string() });
         }
     };

@@ -1,4 +1,5 @@
-//! Every figure's claim, on the very data the figure is drawn from; and that the files say what was found.
+//! Every figure's claim, on the very data the figure is drawn from; and that the files say what was
+//! found.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -18,20 +19,30 @@ struct Found {
 fn found() -> &'static Found {
     static FOUND: OnceLock<Found> = OnceLock::new();
     let failed = |finding: &Finding| {
-        finding.checks.iter().filter(|check| !check.holds()).map(|check| format!("{check:?}")).collect::<Vec<String>>()
+        finding
+            .checks
+            .iter()
+            .filter(|check| !check.holds())
+            .map(|check| format!("{check:?}"))
+            .collect::<Vec<String>>()
     };
     FOUND.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let mut steps = 0;
         let found = findings(&mut |_| steps += 1).unwrap();
-        let written = write(&found, &folder.path().join("new/folder"), &mut |_| steps += 1).map_err(|error| error.to_string());
-        let findings = found.iter().map(|finding| (finding.name, finding.checks.len(), failed(finding))).collect();
+        let written = write(&found, &folder.path().join("new/folder"), &mut |_| steps += 1)
+            .map_err(|error| error.to_string());
+        let findings = found
+            .iter()
+            .map(|finding| (finding.name, finding.checks.len(), failed(finding)))
+            .collect();
         Found { findings, written, steps, _folder: folder }
     })
 }
 
 fn holds(name: &str) {
-    let (_, checks, failed) = found().findings.iter().find(|finding| finding.0 == name).expect("the figure exists");
+    let (_, checks, failed) =
+        found().findings.iter().find(|finding| finding.0 == name).expect("the figure exists");
     assert!(*checks > 0 && failed.is_empty(), "{}", failed.join("\n"));
 }
 
@@ -80,13 +91,20 @@ fn deployed_weights_lie_where_theory_says() {
 fn the_table_shows_both_channels() {
     let rows = rows().unwrap();
     assert_eq!(rows.len(), 24);
-    let row = |tree, strategy| rows.iter().find(|row| row.tree == tree && row.strategy == strategy).unwrap();
-    // CE is nearer for depth-first searches among traps they cannot leave than where everything is recoverable.
+    let row = |tree, strategy| {
+        rows.iter().find(|row| row.tree == tree && row.strategy == strategy).unwrap()
+    };
+    // CE is nearer for depth-first searches among traps they cannot leave than where everything is
+    // recoverable.
     for strategy in ["dfs", "rdfs", "vdfs"] {
-        assert!(row("absorbing", strategy).ce_error() < row("chain", strategy).ce_error(), "{strategy}");
+        assert!(
+            row("absorbing", strategy).ce_error() < row("chain", strategy).ce_error(),
+            "{strategy}"
+        );
         assert!(row("absorbing", strategy).own_error() > 0.1, "{strategy}");
     }
-    // Searches that jump recover from finite traps, so their surrogates are nearer than that of a search that stays.
+    // Searches that jump recover from finite traps, so their surrogates are nearer than that of a
+    // search that stays.
     assert!(row("trap", "rdfs").own_error() < row("trap", "dfs").own_error());
     // With many alternative proofs raising p can do harm: it starves them.
     assert!(row("bypass", "bfs").truth(0) < 0.0);
@@ -122,7 +140,10 @@ fn a_false_claim_is_written_and_refused() {
     let error = write(&[finding], dir.path(), &mut |_| {}).unwrap_err();
     assert!(matches!(error, TheoryError::Failed { failed: 1, .. }), "{error}");
     let index = std::fs::read_to_string(dir.path().join("theory.md")).unwrap();
-    assert!(index.contains("| two | 2 | at most 1 | **no** |") && index.contains("| two | 2 | at least 1 | yes |"));
+    assert!(
+        index.contains("| two | 2 | at most 1 | **no** |")
+            && index.contains("| two | 2 | at least 1 | yes |")
+    );
 }
 
 #[test]

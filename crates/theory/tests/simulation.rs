@@ -1,10 +1,13 @@
-//! The exact calculation against calculations that share nothing with it: by hand, by brute force, by simulation, by the driver's interfaces.
+//! The exact calculation against calculations that share nothing with it: by hand, by brute force,
+//! by simulation, by the driver's interfaces.
 
 use catamount_search::{
-    Answer, Ask, Checked, Environment, Finish, Policy, Reached, Request, STRATEGIES, Search, Stream, Verdict,
+    Answer, Ask, Checked, Environment, Finish, Policy, Reached, Request, STRATEGIES, Search,
+    Stream, Verdict,
 };
 use catamount_theory::{
-    Branch, Leads, ProofTree, TabularPolicy, by_differences, deployed, estimate, exact_success, simulation_settings,
+    Branch, Leads, ProofTree, TabularPolicy, by_differences, deployed, estimate, exact_success,
+    simulation_settings,
 };
 use proptest::prelude::*;
 
@@ -36,7 +39,8 @@ fn brute(tree: &ProofTree, search: &Search, states: &[usize], pending: &[u32]) -
                 way
             });
             if let Ask::Expand(wanted) = asked {
-                let pending: Vec<u32> = wanted.iter().flat_map(|e| vec![e.node.0; e.samples]).collect();
+                let pending: Vec<u32> =
+                    wanted.iter().flat_map(|e| vec![e.node.0; e.samples]).collect();
                 total += chance * brute(tree, &search, states, &pending);
             }
             way += 1;
@@ -91,7 +95,11 @@ fn one_step_by_hand() {
         assert!((found.success[1] - (1.0 - (1.0 - any).powi(2))).abs() < 1e-14, "{strategy}");
         // d any / d p = 1 - 0.2.
         let weight = 0.3 * 2.0 * (1.0 - any) * 0.8 / found.success[1];
-        assert!((found.weights[0][1] - weight).abs() < 1e-10, "{strategy}: {} {weight}", found.weights[0][1]);
+        assert!(
+            (found.weights[0][1] - weight).abs() < 1e-10,
+            "{strategy}: {} {weight}",
+            found.weights[0][1]
+        );
     }
 }
 
@@ -116,17 +124,33 @@ fn estimates_agree_with_exact_values() {
         let exact = deployed(&tree, strategy, &settings, budget).unwrap();
         let seen = estimate(&tree, strategy, &settings, budget, 40_000, seed as u64).unwrap();
         let last = budget as usize - 1;
-        let off = |measured: catamount_theory::Measured, truth: f64| (measured.value - truth).abs() / measured.error;
+        let off = |measured: catamount_theory::Measured, truth: f64| {
+            (measured.value - truth).abs() / measured.error
+        };
         assert!(seen.success.error < 3e-3);
-        assert!(off(seen.success, exact.success[last]) < 4.5, "{strategy}: {:?} {}", seen.success, exact.success[last]);
+        assert!(
+            off(seen.success, exact.success[last]) < 4.5,
+            "{strategy}: {:?} {}",
+            seen.success,
+            exact.success[last]
+        );
         let Some((derivatives, weights)) = seen.derivatives.zip(seen.weights) else {
             assert_eq!(strategy, "vdfs");
             continue;
         };
         for t in 0..tree.length() {
             let truth = exact.weights[t][last];
-            assert!(off(weights[t], truth) < 4.5, "{strategy} w_{}: {:?} {truth}", t + 1, weights[t]);
-            assert!(off(derivatives[t], truth * exact.success[last]) < 4.5, "{strategy} dJ_{}", t + 1);
+            assert!(
+                off(weights[t], truth) < 4.5,
+                "{strategy} w_{}: {:?} {truth}",
+                t + 1,
+                weights[t]
+            );
+            assert!(
+                off(derivatives[t], truth * exact.success[last]) < 4.5,
+                "{strategy} dJ_{}",
+                t + 1
+            );
             assert!(weights[t].error < 0.02, "{strategy}: {:?}", weights[t]);
         }
     }
@@ -149,8 +173,14 @@ fn drive(tree: &ProofTree, strategy: &str, budget: u64, stream: Stream) -> Finis
         }) {
             Ask::Expand(wanted) => wanted,
             Ask::Finished(Finish::Proved(proof)) => {
-                assert_eq!(tree.check(&theorem, &proof).unwrap(), Checked::Proved { axioms: vec![] });
-                assert!(matches!(tree.check(&theorem, &proof[1..]).unwrap(), Checked::Refused { .. }));
+                assert_eq!(
+                    tree.check(&theorem, &proof).unwrap(),
+                    Checked::Proved { axioms: vec![] }
+                );
+                assert!(matches!(
+                    tree.check(&theorem, &proof[1..]).unwrap(),
+                    Checked::Refused { .. }
+                ));
                 return Finish::Proved(proof);
             }
             Ask::Finished(finish) => return finish,
@@ -172,7 +202,9 @@ fn drive(tree: &ProofTree, strategy: &str, budget: u64, stream: Stream) -> Finis
                     Verdict::Rejected { .. } => Answer::Rejected,
                 };
                 match (search.tell(expand.node, &sample.tactic, sample.log_p, answer), verdict) {
-                    (Reached::Open(node), Verdict::Open { state, text }) if node.0 as usize == known.len() => {
+                    (Reached::Open(node), Verdict::Open { state, text })
+                        if node.0 as usize == known.len() =>
+                    {
                         known.push((state, text))
                     }
                     (Reached::Proved, _) => break 'batch,
@@ -188,10 +220,16 @@ fn a_driver_finds_what_the_exact_calculation_says() {
     let tree = mixed();
     let budget = 10;
     for strategy in STRATEGIES {
-        let exact = exact_success(&tree, strategy, &simulation_settings(), budget).unwrap()[budget as usize - 1];
+        let exact = exact_success(&tree, strategy, &simulation_settings(), budget).unwrap()
+            [budget as usize - 1];
         let runs = 6000;
         let proved = (0..runs)
-            .filter(|&run| matches!(drive(&tree, strategy, budget, Stream::new(5).child(run)), Finish::Proved(_)))
+            .filter(|&run| {
+                matches!(
+                    drive(&tree, strategy, budget, Stream::new(5).child(run)),
+                    Finish::Proved(_)
+                )
+            })
             .count();
         let error = (exact * (1.0 - exact) / runs as f64).sqrt();
         let off = (proved as f64 / runs as f64 - exact) / error;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 
-/// A file being written beside its final name; [`AtomicFile::commit`] puts it in place, dropping it leaves the old file alone.
+/// A file being written beside its final name; [`AtomicFile::commit`] puts it in place, dropping it
+/// leaves the old file alone.
 #[derive(Debug)]
 pub struct AtomicFile {
     target: PathBuf,
@@ -23,9 +24,17 @@ impl AtomicFile {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let name = path.file_name().ok_or_else(|| Error::file(path, "names no file to write"))?;
         let serial = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_file_name(format!(".{}.{}.{serial}.tmp", name.to_string_lossy(), process::id()));
+        let temporary = path.with_file_name(format!(
+            ".{}.{}.{serial}.tmp",
+            name.to_string_lossy(),
+            process::id()
+        ));
         let file = File::create(&temporary).map_err(Error::io(path))?;
-        Ok(AtomicFile { target: path.to_owned(), temporary, out: Some(BufWriter::with_capacity(1 << 16, file)) })
+        Ok(AtomicFile {
+            target: path.to_owned(),
+            temporary,
+            out: Some(BufWriter::with_capacity(1 << 16, file)),
+        })
     }
 
     /// Flushes to the disk and gives the file its final name.

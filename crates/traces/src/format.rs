@@ -58,11 +58,15 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// Finds out a file's format, from what it holds first and from its name where that does not decide.
+/// Finds out a file's format, from what it holds first and from its name where that does not
+/// decide.
 pub fn detect(path: &Path) -> Result<Format, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     if file.metadata().map_err(Error::io(path))?.is_dir() {
-        return Err(Error::file(path, "is a folder; name a file of traces in it, such as train.jsonl"));
+        return Err(Error::file(
+            path,
+            "is a folder; name a file of traces in it, such as train.jsonl",
+        ));
     }
     let mut file = BufReader::new(file);
     let mut start = Vec::new();
@@ -73,10 +77,17 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
     // The first line decides between kinds of JSON; one trace may be long, a megabyte is plenty.
     file.by_ref().take(1 << 20).read_until(b'\n', &mut start).map_err(Error::io(path))?;
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii();
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let contains = |word: &[u8]| start.windows(word.len()).any(|window| window == word);
     match (extension.as_str(), start.first()) {
-        ("parquet", Some(_)) => Err(Error::file(path, "is called .parquet but does not begin as one; is the download complete?")),
+        ("parquet", Some(_)) => Err(Error::file(
+            path,
+            "is called .parquet but does not begin as one; is the download complete?",
+        )),
         (_, Some(b'[')) => Ok(Format::LeanDojo),
         (_, Some(b'{')) if contains(b"\"traced_tactics\"") => Ok(Format::LeanDojo),
         ("json", Some(b'{')) if !contains(b"\"steps\"") => Err(Error::file(path, UNKNOWN)),
@@ -85,15 +96,17 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
     }
 }
 
-const UNKNOWN: &str =
-    "not a format we know; expected traces as JSON lines (.jsonl), LeanDojo's JSON list (.json) or Parquet (.parquet)";
+const UNKNOWN: &str = "not a format we know; expected traces as JSON lines (.jsonl), LeanDojo's \
+ JSON list (.json) or Parquet (.parquet)";
 
-/// Reads a file in whichever format it is. Our own format is held to its rules; in files of other projects, theorems without
-/// tactics and repeated names are left out and reported.
+/// Reads a file in whichever format it is. Our own format is held to its rules; in files of other
+/// projects, theorems without tactics and repeated names are left out and reported.
 pub fn read_any(path: &Path) -> Result<Loaded, Error> {
     let format = detect(path)?;
     let found = match format {
-        Format::Jsonl => return Ok(Loaded { format, traces: jsonl::read(path)?, skipped: Vec::new() }),
+        Format::Jsonl => {
+            return Ok(Loaded { format, traces: jsonl::read(path)?, skipped: Vec::new() });
+        }
         Format::LeanDojo => leandojo::read(path)?.iter().map(Entry::trace).collect(),
         Format::Parquet => parquet::read(path)?,
     };
@@ -116,16 +129,25 @@ pub fn read_any(path: &Path) -> Result<Loaded, Error> {
     Ok(Loaded { format, traces, skipped })
 }
 
-/// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo) or `.parquet` (nested).
+/// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo) or
+/// `.parquet` (nested).
 pub fn write_any(path: &Path, traces: &[Trace]) -> Result<Format, Error> {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     match extension.as_str() {
         "jsonl" | "ndjson" => jsonl::write(path, traces).map(|()| Format::Jsonl),
         "json" => {
-            let entries: Vec<Entry> = traces.iter().map(|trace| Entry::new(trace, "", "")).collect();
+            let entries: Vec<Entry> =
+                traces.iter().map(|trace| Entry::new(trace, "", "")).collect();
             leandojo::write(path, &entries).map(|()| Format::LeanDojo)
         }
         "parquet" => parquet::write(path, traces, Shape::Nested).map(|()| Format::Parquet),
-        _ => Err(Error::file(path, "name the file .jsonl, .json (LeanDojo) or .parquet to say which format to write")),
+        _ => Err(Error::file(
+            path,
+            "name the file .jsonl, .json (LeanDojo) or .parquet to say which format to write",
+        )),
     }
 }

@@ -4,9 +4,10 @@
 //! {"name": "id", "statement": "|- ( ph -> ph )", "steps": [{"state": "|- ( ph -> ph )", "tactic": "a1i", "next": "|- ph"}]}
 //! ```
 //!
-//! `name` (unique in the file) and `steps` (at least one, in order, each with `state` and a non-empty `tactic`) are required.
-//! `statement`, `header`, `file`, `line` and a step's `next` (empty once nothing is left to prove) are optional, `state_before`
-//! and `state_after` are read as `state` and `next`, other fields are ignored, and blank lines are skipped.
+//! `name` (unique in the file) and `steps` (at least one, in order, each with `state` and a
+//! non-empty `tactic`) are required. `statement`, `header`, `file`, `line` and a step's `next`
+//! (empty once nothing is left to prove) are optional, `state_before` and `state_after` are read as
+//! `state` and `next`, other fields are ignored, and blank lines are skipped.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -38,18 +39,27 @@ impl<R: BufRead> Reader<R> {
 
     fn read(&mut self) -> Result<Option<Trace>, Error> {
         let Some((line, bytes)) = self.lines.next_line()? else { return Ok(None) };
-        let checked = parse(bytes).and_then(|trace| match self.names.insert(trace.theorem.name.clone()) {
-            true => Ok(trace),
-            false => Err(format!("the name {:?} occurs twice; names must be unique in a file", trace.theorem.name)),
-        });
-        checked.map(Some).map_err(|reason| Error::Line { path: self.lines.path.clone(), line, reason })
+        let checked =
+            parse(bytes).and_then(|trace| match self.names.insert(trace.theorem.name.clone()) {
+                true => Ok(trace),
+                false => Err(format!(
+                    "the name {:?} occurs twice; names must be unique in a file",
+                    trace.theorem.name
+                )),
+            });
+        checked.map(Some).map_err(|reason| Error::Line {
+            path: self.lines.path.clone(),
+            line,
+            reason,
+        })
     }
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Trace, Error>;
 
-    /// The next trace. After an error the iterator ends: nothing after a broken line is to be trusted unseen.
+    /// The next trace. After an error the iterator ends: nothing after a broken line is to be
+    /// trusted unseen.
     fn next(&mut self) -> Option<Self::Item> {
         if self.stopped {
             return None;
@@ -73,7 +83,10 @@ pub fn write<'a>(path: &Path, traces: impl IntoIterator<Item = &'a Trace>) -> Re
 }
 
 /// Writes traces to anything, one a line.
-pub fn write_to<'a>(out: &mut impl Write, traces: impl IntoIterator<Item = &'a Trace>) -> io::Result<()> {
+pub fn write_to<'a>(
+    out: &mut impl Write,
+    traces: impl IntoIterator<Item = &'a Trace>,
+) -> io::Result<()> {
     for trace in traces {
         serde_json::to_writer(&mut *out, trace)?;
         out.write_all(b"\n")?;
@@ -86,7 +99,11 @@ pub(crate) fn parse(line: &[u8]) -> Result<Trace, String> {
     let trace: Trace = serde_json::from_slice(line).map_err(|e| {
         // The parser counts lines within this line; the reader counts those of the file.
         let text = e.to_string();
-        format!("not a trace: {} (column {})", text.split(" at line ").next().unwrap_or(&text), e.column())
+        format!(
+            "not a trace: {} (column {})",
+            text.split(" at line ").next().unwrap_or(&text),
+            e.column()
+        )
     })?;
     check(&trace)?;
     Ok(trace)
@@ -107,7 +124,8 @@ pub(crate) fn check(trace: &Trace) -> Result<(), String> {
     }
 }
 
-/// Numbered, non-blank lines of bytes: a line that is no UTF-8 is one broken line, not the end of the file.
+/// Numbered, non-blank lines of bytes: a line that is no UTF-8 is one broken line, not the end of
+/// the file.
 pub(crate) struct Lines<R> {
     source: R,
     pub(crate) path: PathBuf,
@@ -123,7 +141,8 @@ impl<R: BufRead> Lines<R> {
     pub(crate) fn next_line(&mut self) -> Result<Option<(usize, &[u8])>, Error> {
         loop {
             self.buffer.clear();
-            if self.source.read_until(b'\n', &mut self.buffer).map_err(Error::io(&self.path))? == 0 {
+            if self.source.read_until(b'\n', &mut self.buffer).map_err(Error::io(&self.path))? == 0
+            {
                 return Ok(None);
             }
             self.line += 1;

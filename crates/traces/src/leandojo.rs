@@ -1,7 +1,9 @@
-//! LeanDojo Benchmark 4: a JSON list of theorems with their traced tactics, the format most Lean users have.
+//! LeanDojo Benchmark 4: a JSON list of theorems with their traced tactics, the format most Lean
+//! users have.
 //!
-//! An [`Entry`] keeps everything a file says, known to us or not, so that reading and writing it back loses nothing;
-//! [`Entry::trace`] is the part the rest of the project works with. States with several goals stay text.
+//! An [`Entry`] keeps everything a file says, known to us or not, so that reading and writing it
+//! back loses nothing; [`Entry::trace`] is the part the rest of the project works with. States with
+//! several goals stay text.
 
 use std::fs;
 use std::io::Write;
@@ -56,8 +58,8 @@ pub struct TracedTactic {
 }
 
 impl Entry {
-    /// An entry for a trace that came from elsewhere. Missing states after a tactic are the next step's state; the theorem's
-    /// end is not known and is given as its start.
+    /// An entry for a trace that came from elsewhere. Missing states after a tactic are the next
+    /// step's state; the theorem's end is not known and is given as its start.
     pub fn new(trace: &Trace, url: &str, commit: &str) -> Self {
         let after = |at: usize| match (&trace.steps[at].next, trace.steps.get(at + 1)) {
             (Some(next), _) if !next.is_empty() => next.clone(),
@@ -71,8 +73,8 @@ impl Entry {
             extra: Map::new(),
         });
         let theorem = &trace.theorem;
-        let statement =
-            (!theorem.statement.is_empty()).then(|| ("theorem_statement".to_owned(), theorem.statement.clone().into()));
+        let statement = (!theorem.statement.is_empty())
+            .then(|| ("theorem_statement".to_owned(), theorem.statement.clone().into()));
         let header = theorem.header.clone().map(|header| ("header".to_owned(), header.into()));
         let start = theorem.line.map(|line| [line, 1]);
         Entry {
@@ -93,7 +95,11 @@ impl Entry {
         let step = |traced: &TracedTactic| Step {
             state: traced.state_before.clone(),
             tactic: traced.tactic.clone(),
-            next: Some(if traced.state_after.trim() == NO_GOALS { String::new() } else { traced.state_after.clone() }),
+            next: Some(if traced.state_after.trim() == NO_GOALS {
+                String::new()
+            } else {
+                traced.state_after.clone()
+            }),
         };
         Trace {
             theorem: Theorem {
@@ -120,18 +126,25 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, Error> {
     if bytes.trim_ascii_start().starts_with(b"[") {
         serde_json::from_slice(bytes).map_err(broken)
     } else {
-        serde_json::Deserializer::from_slice(bytes).into_iter().collect::<Result<_, _>>().map_err(broken)
+        serde_json::Deserializer::from_slice(bytes)
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map_err(broken)
     }
 }
 
-/// Writes a file as the benchmark does, a JSON list; the old file stays until the new one is complete.
+/// Writes a file as the benchmark does, a JSON list; the old file stays until the new one is
+/// complete.
 pub fn write<'a>(path: &Path, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
     write_to(&mut file, entries).map_err(Error::io(path))?;
     file.commit()
 }
 
-fn write_to<'a>(out: &mut impl Write, entries: impl IntoIterator<Item = &'a Entry>) -> std::io::Result<()> {
+fn write_to<'a>(
+    out: &mut impl Write,
+    entries: impl IntoIterator<Item = &'a Entry>,
+) -> std::io::Result<()> {
     // One entry at a time: the benchmark has over a hundred thousand.
     out.write_all(b"[")?;
     for (at, entry) in entries.into_iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What a folder of traces holds and where it came from, so that a run can say exactly what it was trained on.
+//! What a folder of traces holds and where it came from, so that a run can say exactly what it was
+//! trained on.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,7 +14,8 @@ use crate::{AtomicFile, Error};
 /// The name of the manifest in a data folder.
 pub const MANIFEST: &str = "manifest.json";
 
-/// A data folder's `manifest.json`. It holds no times and no machine names: the same data gives the same bytes.
+/// A data folder's `manifest.json`. It holds no times and no machine names: the same data gives the
+/// same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Where the traces come from: a database and its version, a benchmark, a library's commit.
@@ -47,11 +49,24 @@ impl Manifest {
     /// A manifest without files.
     pub fn new(source: impl Into<String>, seed: Option<u64>) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Manifest { source: source.into(), version, seed, settings: BTreeMap::new(), files: BTreeMap::new() }
+        Manifest {
+            source: source.into(),
+            version,
+            seed,
+            settings: BTreeMap::new(),
+            files: BTreeMap::new(),
+        }
     }
 
-    /// Records a file of the folder that was just written with so many traces, of so many steps together.
-    pub fn add(&mut self, folder: &Path, name: &str, traces: usize, steps: usize) -> Result<(), Error> {
+    /// Records a file of the folder that was just written with so many traces, of so many steps
+    /// together.
+    pub fn add(
+        &mut self,
+        folder: &Path,
+        name: &str,
+        traces: usize,
+        steps: usize,
+    ) -> Result<(), Error> {
         let (bytes, blake3) = hash_file(&folder.join(name))?;
         self.files.insert(name.to_owned(), FileEntry { traces, steps, bytes, blake3 });
         Ok(())
@@ -71,16 +86,24 @@ impl Manifest {
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(MANIFEST);
         let text = fs::read(&path).map_err(Error::io(&path))?;
-        serde_json::from_slice(&text).map_err(|e| Error::Line { path, line: e.line(), reason: format!("not a manifest: {e}") })
+        serde_json::from_slice(&text).map_err(|e| Error::Line {
+            path,
+            line: e.line(),
+            reason: format!("not a manifest: {e}"),
+        })
     }
 
-    /// Compares the folder with the manifest; the first file that is missing or has changed is the error.
+    /// Compares the folder with the manifest; the first file that is missing or has changed is the
+    /// error.
     pub fn verify(&self, folder: &Path) -> Result<(), Error> {
         for (name, entry) in &self.files {
             let path = folder.join(name);
             let (bytes, blake3) = hash_file(&path)?;
             if (bytes, &blake3) != (entry.bytes, &entry.blake3) {
-                let reason = format!("has changed since {MANIFEST} was written ({} bytes then, {bytes} now)", entry.bytes);
+                let reason = format!(
+                    "has changed since {MANIFEST} was written ({} bytes then, {bytes} now)",
+                    entry.bytes
+                );
                 return Err(Error::file(&path, reason));
             }
         }

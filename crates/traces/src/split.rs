@@ -1,9 +1,10 @@
 //! Training and held-out parts that share no theorem and no near-duplicate of one.
 //!
-//! The caller says by a key which traces are near-duplicates; a whole group of equal keys always goes to the same part. Where
-//! a group goes depends on the hash of (seed, key) and not on the order of the traces, so that a split can be repeated
-//! anywhere; with fractions alone it does not even depend on the other traces, so that data can be added without anything
-//! moving from one part to another.
+//! The caller says by a key which traces are near-duplicates; a whole group of equal keys always
+//! goes to the same part. Where a group goes depends on the hash of (seed, key) and not on the
+//! order of the traces, so that a split can be repeated anywhere; with fractions alone it does not
+//! even depend on the other traces, so that data can be added without anything moving from one part
+//! to another.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,7 +23,8 @@ pub enum Share {
     Rest,
 }
 
-/// The sizes of the parts. As text: `rest,500,500` or `0.9,0.05,0.05`; a number with a point is a fraction.
+/// The sizes of the parts. As text: `rest,500,500` or `0.9,0.05,0.05`; a number with a point is a
+/// fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
     /// Traces to train on.
@@ -62,16 +64,28 @@ pub struct Parts<T> {
 }
 
 impl Split {
-    /// Splits traces; near-duplicates are those for which `key` is the same. The parts keep the order of the traces.
-    /// Names are unique, so the same name twice is an error.
-    pub fn apply(&self, traces: Vec<Trace>, seed: u64, key: impl Fn(&Trace) -> String) -> Result<Parts<Trace>, Error> {
+    /// Splits traces; near-duplicates are those for which `key` is the same. The parts keep the
+    /// order of the traces. Names are unique, so the same name twice is an error.
+    pub fn apply(
+        &self,
+        traces: Vec<Trace>,
+        seed: u64,
+        key: impl Fn(&Trace) -> String,
+    ) -> Result<Parts<Trace>, Error> {
         self.check()?;
         let mut names = HashSet::new();
-        if let Some(twice) = traces.iter().find(|trace| !names.insert(trace.theorem.name.as_str())) {
-            return Err(Error::Split(format!("the name {:?} occurs twice; names must be unique", twice.theorem.name)));
+        if let Some(twice) = traces.iter().find(|trace| !names.insert(trace.theorem.name.as_str()))
+        {
+            return Err(Error::Split(format!(
+                "the name {:?} occurs twice; names must be unique",
+                twice.theorem.name
+            )));
         }
         let hashes: Vec<[u8; 32]> = traces.iter().map(|trace| hash(seed, &key(trace))).collect();
-        let parts = match [self.train, self.valid, self.test].iter().any(|share| matches!(share, Share::Count(_))) {
+        let parts = match [self.train, self.valid, self.test]
+            .iter()
+            .any(|share| matches!(share, Share::Count(_)))
+        {
             true => self.by_count(&hashes)?,
             false => self.by_threshold(&hashes),
         };
@@ -90,8 +104,12 @@ impl Split {
     fn check(&self) -> Result<(), Error> {
         let shares = [self.train, self.valid, self.test];
         let fractions = shares.map(|share| if let Share::Fraction(x) = share { x } else { 0.0 });
-        if fractions.iter().any(|x| !(0.0..=1.0).contains(x)) || fractions.iter().sum::<f64>() > 1.0 + 1e-9 {
-            return Err(Error::Split("fractions lie between 0 and 1 and add up to at most 1".into()));
+        if fractions.iter().any(|x| !(0.0..=1.0).contains(x))
+            || fractions.iter().sum::<f64>() > 1.0 + 1e-9
+        {
+            return Err(Error::Split(
+                "fractions lie between 0 and 1 and add up to at most 1".into(),
+            ));
         }
         match shares.iter().filter(|share| **share == Share::Rest).count() {
             0 | 1 => Ok(()),
@@ -99,9 +117,11 @@ impl Split {
         }
     }
 
-    /// The parts in the order in which they are filled: test first, so that a change of the others does not move it.
+    /// The parts in the order in which they are filled: test first, so that a change of the others
+    /// does not move it.
     fn order(&self) -> [(Part, Share); 3] {
-        let mut order = [(Part::Test, self.test), (Part::Valid, self.valid), (Part::Train, self.train)];
+        let mut order =
+            [(Part::Test, self.test), (Part::Valid, self.valid), (Part::Train, self.train)];
         order.sort_by_key(|(_, share)| *share == Share::Rest);
         order
     }
@@ -132,7 +152,8 @@ impl Split {
                 Share::Rest => usize::MAX,
             };
             let mut left = wanted;
-            // A group too large for what is left stays for a later part, so that counts come out exactly where they can.
+            // A group too large for what is left stays for a later part, so that counts come out
+            // exactly where they can.
             groups.retain(|(hash, size)| {
                 let takes = *size <= left;
                 if takes {
@@ -143,7 +164,9 @@ impl Split {
             });
             if matches!(share, Share::Count(_)) && left > 0 && groups.is_empty() {
                 let all = hashes.len();
-                return Err(Error::Split(format!("{wanted} traces were wanted for one part, {left} too many for these {all}")));
+                return Err(Error::Split(format!(
+                    "{wanted} traces were wanted for one part, {left} too many for these {all}"
+                )));
             }
         }
         Ok(parts)
@@ -161,8 +184,11 @@ impl FromStr for Split {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong =
-            || Error::Split(format!("{text:?} is no split; write train,valid,test such as rest,500,500 or 0.9,0.05,0.05"));
+        let wrong = || {
+            Error::Split(format!(
+                "{text:?} is no split; write train,valid,test such as rest,500,500 or 0.9,0.05,0.05"
+            ))
+        };
         let share = |word: &str| match word.trim() {
             "rest" => Ok(Share::Rest),
             word if word.contains('.') => word.parse().map(Share::Fraction).map_err(|_| wrong()),
@@ -185,12 +211,15 @@ fn prefix(hash: &[u8; 32]) -> u64 {
     hash[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A key for text of any prover: the statement (or the first state, where there is none) with its own name, spacing, letter
-/// case, numerals and the names of short variables taken out. It sees renamed and re-instantiated copies, not paraphrases.
+/// A key for text of any prover: the statement (or the first state, where there is none) with its
+/// own name, spacing, letter case, numerals and the names of short variables taken out. It sees
+/// renamed and re-instantiated copies, not paraphrases.
 pub fn text_key(trace: &Trace) -> String {
     let theorem = &trace.theorem;
     let first = trace.steps.first().map(|step| step.state.as_str()).unwrap_or_default();
-    let text = [theorem.statement.as_str(), first, theorem.name.as_str()].into_iter().find(|text| !text.trim().is_empty());
+    let text = [theorem.statement.as_str(), first, theorem.name.as_str()]
+        .into_iter()
+        .find(|text| !text.trim().is_empty());
     let short = theorem.name.rsplit('.').next().unwrap_or_default();
     let mut variables: HashMap<&str, usize> = HashMap::new();
     let mut key = String::new();
@@ -200,7 +229,8 @@ pub fn text_key(trace: &Trace) -> String {
         }
         let letters = word.chars().take_while(|c| c.is_alphabetic()).count();
         let numeral = word.chars().all(|c| c.is_ascii_digit());
-        let rest_is_index = word.chars().skip(letters).all(|c| c.is_numeric() || matches!(c, '_' | '\'' | '✝'));
+        let rest_is_index =
+            word.chars().skip(letters).all(|c| c.is_numeric() || matches!(c, '_' | '\'' | '✝'));
         key.push(' ');
         if numeral {
             key.push('0');
@@ -221,7 +251,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         rest = rest.trim_start();
         let first = rest.chars().next()?;
-        let end = if joins(first) { rest.find(|c| !joins(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let end = if joins(first) {
+            rest.find(|c| !joins(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
         let (word, after) = rest.split_at(end);
         rest = after;
         Some(word)

@@ -54,7 +54,8 @@ impl Statistics {
                 states.push(tokens(&step.state));
                 tactics.push(tokens(&step.tactic));
                 texts.insert(&step.tactic);
-                statistics.duplicate_steps += usize::from(!pairs.insert((&step.state, &step.tactic)));
+                statistics.duplicate_steps +=
+                    usize::from(!pairs.insert((&step.state, &step.tactic)));
             }
         }
         statistics.distinct_tactics = texts.len();
@@ -65,14 +66,19 @@ impl Statistics {
 
     /// How many traces have a number of steps in this range.
     pub fn pool(&self, steps: crate::Steps) -> usize {
-        self.lengths.iter().filter(|(length, _)| steps.contains(**length)).map(|(_, count)| count).sum()
+        self.lengths
+            .iter()
+            .filter(|(length, _)| steps.contains(**length))
+            .map(|(_, count)| count)
+            .sum()
     }
 }
 
 impl Quantiles {
     fn of(mut lengths: Vec<usize>) -> Self {
         lengths.sort_unstable();
-        // The nearest-rank quantile: the smallest length that at least this part of all do not exceed.
+        // The nearest-rank quantile: the smallest length that at least this part of all do not
+        // exceed.
         let rank = |percent: usize| match lengths.len() {
             0 => 0,
             n => lengths[(n * percent).div_ceil(100).max(1) - 1],
@@ -81,7 +87,8 @@ impl Quantiles {
     }
 }
 
-/// Runs of word characters, and other visible characters one by one: near enough to any model's tokens to compare by.
+/// Runs of word characters, and other visible characters one by one: near enough to any model's
+/// tokens to compare by.
 fn tokens(text: &str) -> usize {
     let mut count = 0;
     let mut in_word = false;
@@ -100,15 +107,25 @@ const OWN_LINE: usize = 10;
 
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} traces, {} steps, {} different tactics", self.traces, self.steps, self.distinct_tactics)?;
-        writeln!(f, "{} repeated statements, {} repeated steps", self.duplicate_statements, self.duplicate_steps)?;
+        writeln!(
+            f,
+            "{} traces, {} steps, {} different tactics",
+            self.traces, self.steps, self.distinct_tactics
+        )?;
+        writeln!(
+            f,
+            "{} repeated statements, {} repeated steps",
+            self.duplicate_statements, self.duplicate_steps
+        )?;
         for (what, quantiles) in [("state", self.states), ("tactic", self.tactics)] {
             let Quantiles { median, p90, max } = quantiles;
             writeln!(f, "tokens in a {what}: median {median}, p90 {p90}, max {max}")?;
         }
         writeln!(f, "steps  traces")?;
         let mut bins: Vec<(crate::Steps, usize)> = Vec::new();
-        for (min, max) in (1..=OWN_LINE).map(|n| (n, Some(n))).chain([(11, Some(20)), (21, Some(50)), (51, None)]) {
+        for (min, max) in
+            (1..=OWN_LINE).map(|n| (n, Some(n))).chain([(11, Some(20)), (21, Some(50)), (51, None)])
+        {
             let steps = crate::Steps { min, max };
             bins.push((steps, self.pool(steps)));
         }

@@ -36,7 +36,9 @@ impl FromStr for Steps {
     fn from_str(text: &str) -> Result<Self, StepsError> {
         let wrong = |reason| StepsError { text: text.to_owned(), reason };
         let number = |digits: &str| match digits.trim() {
-            digits if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) => Err(wrong("not a whole number")),
+            digits if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) => {
+                Err(wrong("not a whole number"))
+            }
             digits => digits.parse::<usize>().map_err(|_| wrong("too large")),
         };
         let (min, max) = match text.trim().split_once('-') {

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A theorem to prove. What identifies it depends on the environment: Metamath needs the label alone, Lean needs
-/// either the file it stands in or the header commands that precede its statement.
+/// A theorem to prove. What identifies it depends on the environment: Metamath needs the label
+/// alone, Lean needs either the file it stands in or the header commands that precede its
+/// statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Theorem {
     /// The full name; unique within a pool.
@@ -11,7 +12,8 @@ pub struct Theorem {
     /// The statement as the prover prints it.
     #[serde(default)]
     pub statement: String,
-    /// Lean commands that precede the statement (`open`, `variable`, `namespace`...), where there is no file.
+    /// Lean commands that precede the statement (`open`, `variable`, `namespace`...), where there
+    /// is no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     /// The source file, relative to the library's root.
@@ -30,7 +32,8 @@ pub struct Step {
     pub state: String,
     /// The tactic, as the prover reads it.
     pub tactic: String,
-    /// The state after the tactic, where the source of the trace recorded it; empty once nothing is left to prove.
+    /// The state after the tactic, where the source of the trace recorded it; empty once nothing is
+    /// left to prove.
     #[serde(default, alias = "state_after", skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -55,7 +55,8 @@ pub fn validate(path: &Path) -> Result<Report, Error> {
     };
     let mut warnings = Vec::new();
     for (line, trace) in &numbered {
-        warnings.extend(oddities(trace).into_iter().map(|message| Problem { line: *line, message }));
+        warnings
+            .extend(oddities(trace).into_iter().map(|message| Problem { line: *line, message }));
     }
     let statistics = Statistics::of(numbered.iter().map(|(_, trace)| trace));
     Ok(Report { format, errors, warnings, skipped, statistics })
@@ -71,7 +72,8 @@ fn lines(path: &Path, errors: &mut Vec<Problem>) -> Result<Vec<(usize, Trace)>, 
             Err(message) => errors.push(Problem { line, message }),
             Ok(trace) => match seen.get(&trace.theorem.name) {
                 Some(first) => {
-                    let message = format!("the name {:?} occurs on line {first} already", trace.theorem.name);
+                    let message =
+                        format!("the name {:?} occurs on line {first} already", trace.theorem.name);
                     errors.push(Problem { line, message });
                 }
                 None => {
@@ -84,7 +86,8 @@ fn lines(path: &Path, errors: &mut Vec<Problem>) -> Result<Vec<(usize, Trace)>, 
     Ok(traces)
 }
 
-/// A linear proof's states hang together: each step starts where the last one ended, and the last ends with nothing to prove.
+/// A linear proof's states hang together: each step starts where the last one ended, and the last
+/// ends with nothing to prove.
 fn oddities(trace: &Trace) -> Vec<String> {
     let name = &trace.theorem.name;
     let mut odd = Vec::new();
@@ -95,9 +98,14 @@ fn oddities(trace: &Trace) -> Vec<String> {
         }
         match (&step.next, trace.steps.get(number)) {
             (Some(next), Some(following)) if *next != following.state => {
-                odd.push(format!("step {number} of {name:?} does not lead to the state of step {}", number + 1));
+                odd.push(format!(
+                    "step {number} of {name:?} does not lead to the state of step {}",
+                    number + 1
+                ));
             }
-            (Some(next), None) if !next.is_empty() => odd.push(format!("the last step of {name:?} leaves goals open")),
+            (Some(next), None) if !next.is_empty() => {
+                odd.push(format!("the last step of {name:?} leaves goals open"))
+            }
             _ => {}
         }
     }
@@ -112,14 +120,25 @@ impl fmt::Display for Report {
         writeln!(f, "format: {}", self.format)?;
         for (kind, problems) in [("error", &self.errors), ("warning", &self.warnings)] {
             for problem in problems.iter().take(SHOWN) {
-                writeln!(f, "{kind}: {} {}: {}", self.format.unit(), problem.line, problem.message)?;
+                writeln!(
+                    f,
+                    "{kind}: {} {}: {}",
+                    self.format.unit(),
+                    problem.line,
+                    problem.message
+                )?;
             }
             if problems.len() > SHOWN {
                 writeln!(f, "{kind}: and {} more", problems.len() - SHOWN)?;
             }
         }
         if !self.skipped.is_empty() {
-            writeln!(f, "{} theorems left out, the first because {}", self.skipped.len(), self.skipped[0].reason)?;
+            writeln!(
+                f,
+                "{} theorems left out, the first because {}",
+                self.skipped.len(),
+                self.skipped[0].reason
+            )?;
         }
         write!(f, "{}", self.statistics)
     }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use catamount_traces::leandojo::{self, Entry};
 use catamount_traces::parquet::{self, Shape};
-use catamount_traces::{Format, Manifest, Step, Theorem, Trace, detect, jsonl, read_any, validate, write_any};
+use catamount_traces::{
+    Format, Manifest, Step, Theorem, Trace, detect, jsonl, read_any, validate, write_any,
+};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -16,8 +18,10 @@ fn put(folder: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -25,16 +29,29 @@ fn names(folder: &Path) -> Vec<String> {
 fn any_trace() -> impl Strategy<Value = Trace> {
     let text = "[ -~α-ωⱯ⊢\n\"\\\\]{0,20}";
     let step = (text, "[a-z⟨⟩]{1,8}", proptest::option::of(text));
-    let theorem = (text, proptest::option::of(text), proptest::option::of("[a-z/]{1,9}"), proptest::option::of(any::<u32>()));
-    (theorem, proptest::collection::vec(step, 1..6)).prop_map(|((statement, header, file, line), steps)| Trace {
-        theorem: Theorem { name: String::new(), statement, header, file, line },
-        steps: steps.into_iter().map(|(state, tactic, next)| Step { state, tactic, next }).collect(),
-    })
+    let theorem = (
+        text,
+        proptest::option::of(text),
+        proptest::option::of("[a-z/]{1,9}"),
+        proptest::option::of(any::<u32>()),
+    );
+    (theorem, proptest::collection::vec(step, 1..6)).prop_map(
+        |((statement, header, file, line), steps)| Trace {
+            theorem: Theorem { name: String::new(), statement, header, file, line },
+            steps: steps
+                .into_iter()
+                .map(|(state, tactic, next)| Step { state, tactic, next })
+                .collect(),
+        },
+    )
 }
 
 fn any_traces() -> impl Strategy<Value = Vec<Trace>> {
     proptest::collection::vec(any_trace(), 0..12).prop_map(|mut traces| {
-        traces.iter_mut().enumerate().for_each(|(at, trace)| trace.theorem.name = format!("t{at}.é"));
+        traces
+            .iter_mut()
+            .enumerate()
+            .for_each(|(at, trace)| trace.theorem.name = format!("t{at}.é"));
         traces
     })
 }
@@ -53,7 +70,8 @@ proptest! {
             parquet::write(&path, &traces, shape).unwrap();
             prop_assert_eq!(&parquet::read(&path).unwrap(), &traces);
         }
-        prop_assert_eq!(names(folder.path()), ["columns.parquet", "own.jsonl"], "no temporary file stays behind");
+        prop_assert_eq!(names(folder.path()), ["columns.parquet", "own.jsonl"], "no temporary \
+         file stays behind");
     }
 
     #[test]
@@ -83,8 +101,16 @@ fn sample(name: &str) -> Trace {
             ..Theorem::default()
         },
         steps: vec![
-            Step { state: "⊢ p ∧ q → q".into(), tactic: "intro h".into(), next: Some("h : p ∧ q\n⊢ q".into()) },
-            Step { state: "h : p ∧ q\n⊢ q".into(), tactic: "exact h.2".into(), next: Some(String::new()) },
+            Step {
+                state: "⊢ p ∧ q → q".into(),
+                tactic: "intro h".into(),
+                next: Some("h : p ∧ q\n⊢ q".into()),
+            },
+            Step {
+                state: "h : p ∧ q\n⊢ q".into(),
+                tactic: "exact h.2".into(),
+                next: Some(String::new()),
+            },
         ],
     }
 }
@@ -124,8 +150,12 @@ fn leandojo_without_tactics_or_with_a_repeated_name_is_left_out_and_said() {
     let folder = TempDir::new().unwrap();
     let loaded = read_any(&put(&folder, "in.json", LEANDOJO)).unwrap();
     assert_eq!((loaded.format, loaded.traces.len()), (Format::LeanDojo, 1));
-    let skipped: Vec<(&str, &str)> = loaded.skipped.iter().map(|s| (s.name.as_str(), s.reason.as_str())).collect();
-    assert_eq!(skipped, [("A.two", "its proof has no tactics"), ("A.one", "its name occurred before")]);
+    let skipped: Vec<(&str, &str)> =
+        loaded.skipped.iter().map(|s| (s.name.as_str(), s.reason.as_str())).collect();
+    assert_eq!(
+        skipped,
+        [("A.two", "its proof has no tactics"), ("A.one", "its name occurred before")]
+    );
     // The same entries, one a line.
     let lines: Vec<String> = leandojo::read(&folder.path().join("in.json"))
         .unwrap()
@@ -150,18 +180,29 @@ fn errors_name_file_and_line() {
     let cases: [(&[u8], &str); 6] = [
         (br#"{"name":"b","steps":[{"state""#, "bad.jsonl:3: not a trace"),
         (br#"{"name":"b","steps":[]}"#, "bad.jsonl:3: \"b\" has no steps"),
-        (br#"{"name":"b","steps":[{"state":"s","tactic":"  "}]}"#, "bad.jsonl:3: step 1 of \"b\" has an empty tactic"),
+        (
+            br#"{"name":"b","steps":[{"state":"s","tactic":"  "}]}"#,
+            "bad.jsonl:3: step 1 of \"b\" has an empty tactic",
+        ),
         (good.as_bytes(), "bad.jsonl:3: the name \"a\" occurs twice"),
         (b"{\"name\":\"\xff\"}", "bad.jsonl:3: not a trace"),
-        (br#"{"name":" ","steps":[{"state":"s","tactic":"t"}]}"#, "bad.jsonl:3: the theorem has an empty name"),
+        (
+            br#"{"name":" ","steps":[{"state":"s","tactic":"t"}]}"#,
+            "bad.jsonl:3: the theorem has an empty name",
+        ),
     ];
     for (line, expected) in cases {
         let path = put(&folder, "bad.jsonl", [good.as_bytes(), b"\n\n", line, b"\n"].concat());
         let error = jsonl::read(&path).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-    let mut reader = jsonl::Reader::open(&put(&folder, "bad.jsonl", format!("{good}\nx\n{good}"))).unwrap();
-    assert!(reader.next().unwrap().is_ok() && reader.next().unwrap().is_err() && reader.next().is_none());
+    let mut reader =
+        jsonl::Reader::open(&put(&folder, "bad.jsonl", format!("{good}\nx\n{good}"))).unwrap();
+    assert!(
+        reader.next().unwrap().is_ok()
+            && reader.next().unwrap().is_err()
+            && reader.next().is_none()
+    );
     let deep = format!("{{\"name\":\"a\",\"x\":{}", "[".repeat(100_000));
     let error = jsonl::read(&put(&folder, "deep.jsonl", deep)).unwrap_err().to_string();
     assert!(error.contains("recursion"), "{error}");
@@ -222,7 +263,10 @@ fn validation_lists_everything() {
     assert_eq!(report.errors.iter().map(|p| p.line).collect::<Vec<_>>(), [2, 4]);
     assert!(report.errors[1].message.contains("occurs on line 1 already"));
     assert_eq!(report.warnings.len(), 2, "{:?}", report.warnings);
-    assert_eq!((report.statistics.traces, report.statistics.steps, report.statistics.duplicate_steps), (2, 3, 1));
+    assert_eq!(
+        (report.statistics.traces, report.statistics.steps, report.statistics.duplicate_steps),
+        (2, 3, 1)
+    );
     let text = report.to_string();
     assert!(text.contains("error: line 2") && text.contains("2 traces, 3 steps"), "{text}");
     let path = folder.path().join("good.jsonl");
@@ -252,7 +296,8 @@ fn a_manifest_notices_a_changed_file() {
     assert!(error.contains("manifest.json:2: not a manifest"), "{error}");
 }
 
-/// Files from another implementation, the one that the hub's own tools use: CATAMOUNT_PYARROW names a Python that has pyarrow.
+/// Files from another implementation, the one that the hub's own tools use: CATAMOUNT_PYARROW names
+/// a Python that has pyarrow.
 #[test]
 fn parquet_from_pyarrow_is_read() {
     let Some(python) = std::env::var_os("CATAMOUNT_PYARROW") else {
@@ -260,7 +305,8 @@ fn parquet_from_pyarrow_is_read() {
         return;
     };
     let folder = TempDir::new().unwrap();
-    parquet::write(&folder.path().join("ours.parquet"), &[sample("a"), sample("b")], Shape::Nested).unwrap();
+    parquet::write(&folder.path().join("ours.parquet"), &[sample("a"), sample("b")], Shape::Nested)
+        .unwrap();
     let script = r#"
 import sys, os, pyarrow as pa, pyarrow.parquet as pq
 os.chdir(sys.argv[1])
@@ -274,10 +320,18 @@ dojo = [dict(full_name=r["name"], file_path=r["file"], start=[r["line"], 1], the
         dict(state_before=s["state"], tactic=s["tactic"], state_after=s["next"] or "no goals") for s in r["steps"]]) for r in ours]
 pq.write_table(pa.Table.from_pylist(dojo), "dojo.parquet")
 "#;
-    let ran = std::process::Command::new(python).args(["-c", script]).arg(folder.path()).status().unwrap();
+    let ran = std::process::Command::new(python)
+        .args(["-c", script])
+        .arg(folder.path())
+        .status()
+        .unwrap();
     assert!(ran.success());
     for name in ["nested.parquet", "dojo.parquet"] {
-        assert_eq!(read_any(&folder.path().join(name)).unwrap().traces, [sample("a"), sample("b")], "{name}");
+        assert_eq!(
+            read_any(&folder.path().join(name)).unwrap().traces,
+            [sample("a"), sample("b")],
+            "{name}"
+        );
     }
     let flat = read_any(&folder.path().join("flat.parquet")).unwrap().traces;
     assert_eq!(flat, [sample("b"), sample("a")]);

@@ -4,7 +4,8 @@
 //! cargo run --release -p catamount-train --example branches -- traces.jsonl training [recipe.toml]
 //! ```
 //!
-//! Run again after an interruption (create `training/stop` to ask for one), it continues where it was.
+//! Run again after an interruption (create `training/stop` to ask for one), it continues where it
+//! was.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +34,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut model = Model::init(Arc::new(Cpu), config, Stream::new(recipe.seed))?;
     prepare(&mut model, &recipe)?;
     let data = Dataset::tokenize(&tokenizer, &traces, recipe.max_tokens)?;
-    println!("{} parameters, {} traces, {} examples", model.config.parameters(), data.len(), data.examples());
+    println!(
+        "{} parameters, {} traces, {} examples",
+        model.config.parameters(),
+        data.len(),
+        data.examples()
+    );
 
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, sign) = (stop.clone(), folder.join("stop"));
@@ -45,7 +51,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let warm_up = Surrogate::new(Objective::Ce, 0);
     let mut warm = None;
-    let branches = [Objective::Ce, Objective::Ua, Objective::Bfs].map(|o| (o.name(), Surrogate::new(o, 64)));
+    let branches =
+        [Objective::Ce, Objective::Ua, Objective::Bfs].map(|o| (o.name(), Surrogate::new(o, 64)));
     for (name, objective) in std::iter::once(("warm-up", warm_up)).chain(branches) {
         if let Some(snapshot) = &warm {
             Snapshot::restore(snapshot, &mut model)?;

@@ -1,4 +1,5 @@
-//! Everything a run needs to continue: parameters, moments, position. A checkpoint is a folder that appears whole or not at all.
+//! Everything a run needs to continue: parameters, moments, position. A checkpoint is a folder that
+//! appears whole or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ const TENSORS: &str = "state.safetensors";
 const SCORES: &str = "scores.safetensors";
 const POSITION: &str = "position.json";
 
-/// Where a run stands. Data order and dropout are functions of the seed and the step, so no generator's state is needed.
+/// Where a run stands. Data order and dropout are functions of the seed and the step, so no
+/// generator's state is needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// Optimizer steps done.
@@ -45,24 +47,37 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub fn new(data: &Dataset, objective: &dyn Weigh, recipe: &Recipe) -> Self {
-        let data = format!("{} traces, {} examples, {:016x}", data.len(), data.examples(), data.fingerprint());
+        let data = format!(
+            "{} traces, {} examples, {:016x}",
+            data.len(),
+            data.examples(),
+            data.fingerprint()
+        );
         // How often something is written does not change what is computed.
         let (log_every, checkpoints) = (1, Default::default());
         let recipe = Recipe { log_every, checkpoints, ..recipe.clone() };
         let text = toml::to_string(&recipe).expect("TOML of plain values");
-        Identity { objective: objective.describe(), data, recipe: text.lines().map(str::to_owned).collect() }
+        Identity {
+            objective: objective.describe(),
+            data,
+            recipe: text.lines().map(str::to_owned).collect(),
+        }
     }
 
     fn difference(&self, now: &Identity) -> Option<String> {
         if self.objective != now.objective {
-            return Some(format!("it was made with the objective {}, not {}", self.objective, now.objective));
+            return Some(format!(
+                "it was made with the objective {}, not {}",
+                self.objective, now.objective
+            ));
         }
         if self.data != now.data {
             return Some(format!("it was made with other data ({}, now {})", self.data, now.data));
         }
         (self.recipe != now.recipe).then(|| {
             let only = |a: &[String], b: &[String]| {
-                let lines: Vec<&str> = a.iter().filter(|l| !b.contains(l)).map(String::as_str).collect();
+                let lines: Vec<&str> =
+                    a.iter().filter(|l| !b.contains(l)).map(String::as_str).collect();
                 if lines.is_empty() { "nothing".to_string() } else { lines.join(", ") }
             };
             let (old, new) = (only(&self.recipe, &now.recipe), only(&now.recipe, &self.recipe));
@@ -88,7 +103,8 @@ impl Checkpoint {
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(POSITION);
         let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
-        let position = serde_json::from_str(&text).map_err(|e| Error::checkpoint(&path, format!("cannot be understood: {e}")))?;
+        let position = serde_json::from_str(&text)
+            .map_err(|e| Error::checkpoint(&path, format!("cannot be understood: {e}")))?;
         Ok(Checkpoint { folder: folder.to_owned(), position })
     }
 
@@ -106,9 +122,10 @@ impl Checkpoint {
     pub(crate) fn check(&self, now: &Identity) -> Result<()> {
         match self.position.identity.difference(now) {
             None => Ok(()),
-            Some(what) => {
-                Err(Error::checkpoint(&self.folder, format!("{what}; start over in another folder, or undo the change")))
-            }
+            Some(what) => Err(Error::checkpoint(
+                &self.folder,
+                format!("{what}; start over in another folder, or undo the change"),
+            )),
         }
     }
 
@@ -124,7 +141,11 @@ impl Checkpoint {
     }
 
     /// Puts the checkpoint's moments back.
-    pub(crate) fn restore_moments<B: Backend>(&self, model: &Model<B>, moments: &mut Moments<B>) -> Result<()> {
+    pub(crate) fn restore_moments<B: Backend>(
+        &self,
+        model: &Model<B>,
+        moments: &mut Moments<B>,
+    ) -> Result<()> {
         let tensors = Tensors::open(&self.folder.join(TENSORS))?;
         for (p, pair) in model.trained().zip(&mut moments.tensors) {
             for (moment, tensor) in ["m", "v"].iter().zip(pair) {
@@ -147,7 +168,8 @@ impl Checkpoint {
         Ok(Some(Table(bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect())))
     }
 
-    /// Writes a checkpoint and then removes all but the newest `keep`. If anything fails, those that were there are untouched.
+    /// Writes a checkpoint and then removes all but the newest `keep`. If anything fails, those
+    /// that were there are untouched.
     pub(crate) fn write<B: Backend>(
         folder: &Path,
         model: &Model<B>,
@@ -165,7 +187,8 @@ impl Checkpoint {
         let mut tensors = Vec::new();
         for (p, [m, v]) in model.trained().zip(&moments.tensors) {
             for (kind, tensor) in [("value", &p.value), ("m", m), ("v", v)] {
-                let remote = Remote { backend: &*model.backend, tensor, shape: p.shape, failed: &failed };
+                let remote =
+                    Remote { backend: &*model.backend, tensor, shape: p.shape, failed: &failed };
                 tensors.push((format!("{kind}.{}", p.name), remote));
             }
         }
@@ -177,8 +200,8 @@ impl Checkpoint {
         if let Some(Table(log_p)) = scores {
             let path = workspace.path().join(SCORES);
             let bytes: Vec<u8> = log_p.iter().flat_map(|l| l.to_le_bytes()).collect();
-            let view =
-                TensorView::new(Dtype::F64, vec![log_p.len()], &bytes).map_err(|e| Error::checkpoint(&path, e.to_string()))?;
+            let view = TensorView::new(Dtype::F64, vec![log_p.len()], &bytes)
+                .map_err(|e| Error::checkpoint(&path, e.to_string()))?;
             write_tensors(&path, [("log_p", view)])?;
         }
         let path = workspace.path().join(POSITION);
@@ -206,7 +229,11 @@ fn numbered(folder: &Path) -> Result<Vec<(usize, PathBuf)>> {
     let mut found = Vec::new();
     for entry in entries {
         let path = entry.map_err(Error::file(folder))?.path();
-        let step = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("step-")).and_then(|n| n.parse().ok());
+        let step = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .and_then(|n| n.strip_prefix("step-"))
+            .and_then(|n| n.parse().ok());
         found.extend(step.map(|step| (step, path)));
     }
     found.sort_unstable();

@@ -1,4 +1,5 @@
-//! Traces as tokens: every step an example, whose prompt is the state and whose target is the tactic with its end token.
+//! Traces as tokens: every step an example, whose prompt is the state and whose target is the
+//! tactic with its end token.
 
 use std::ops::Range;
 
@@ -49,19 +50,32 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Tokenises traces. Examples of more than `max_tokens` tokens are dropped rather than cut, so that no half-shown state or tactic
-    /// is learned; their trace is then weighed by the steps it has left.
+    /// Tokenises traces. Examples of more than `max_tokens` tokens are dropped rather than cut, so
+    /// that no half-shown state or tactic is learned; their trace is then weighed by the steps it
+    /// has left.
     pub fn tokenize(tokenizer: &Tokenizer, traces: &[Trace], max_tokens: usize) -> Result<Self> {
         let tokenised: Vec<Vec<Example>> = traces
             .par_iter()
-            .map(|trace| trace.steps.iter().map(|step| Example::new(tokenizer, &step.state, &step.tactic)).collect())
+            .map(|trace| {
+                trace
+                    .steps
+                    .iter()
+                    .map(|step| Example::new(tokenizer, &step.state, &step.tactic))
+                    .collect()
+            })
             .collect::<Result<_>>()?;
         Self::new(tokenised, max_tokens)
     }
 
     /// Traces that are tokens already.
     pub fn new(traces: impl IntoIterator<Item = Vec<Example>>, max_tokens: usize) -> Result<Self> {
-        let mut data = Dataset { tokens: Vec::new(), places: Vec::new(), starts: vec![0], dropped: 0, shortened: 0 };
+        let mut data = Dataset {
+            tokens: Vec::new(),
+            places: Vec::new(),
+            starts: vec![0],
+            dropped: 0,
+            shortened: 0,
+        };
         let mut longest = 0;
         for (index, examples) in traces.into_iter().enumerate() {
             let given = examples.len();
@@ -71,7 +85,8 @@ impl Dataset {
                     let which = if prompt.is_empty() { "state" } else { "tactic" };
                     let (trace, step) = (index + 1, step + 1);
                     return Err(Error::Data(format!(
-                        "trace {trace}, step {step}: the {which} has no tokens, not even a separator"
+                        "trace {trace}, step {step}: the {which} has no tokens, not even a \
+                         separator"
                     )));
                 }
                 longest = longest.max(example.tokens());
@@ -79,7 +94,11 @@ impl Dataset {
                     data.dropped += 1;
                     continue;
                 }
-                data.places.push(Place { first: data.tokens.len(), prompt: prompt.len() as u32, tactic: tactic.len() as u32 });
+                data.places.push(Place {
+                    first: data.tokens.len(),
+                    prompt: prompt.len() as u32,
+                    tactic: tactic.len() as u32,
+                });
                 data.tokens.extend(prompt.iter().chain(tactic));
             }
             let kept = data.places.len() - data.starts[data.starts.len() - 1];
@@ -92,7 +111,8 @@ impl Dataset {
             (false, _) => Ok(data),
             (true, 0) => Err(Error::Data("there is no trace to train on".into())),
             (true, dropped) => Err(Error::Data(format!(
-                "all {dropped} examples are longer than max_tokens = {max_tokens} (the longest has {longest}); raise it"
+                "all {dropped} examples are longer than max_tokens = {max_tokens} (the longest \
+                 has {longest}); raise it"
             ))),
         }
     }
@@ -153,9 +173,12 @@ impl Dataset {
     /// A number that tells data apart: whether a checkpoint was made with this very data.
     pub fn fingerprint(&self) -> u64 {
         let places = self.places.iter().flat_map(|p| [p.prompt, p.tactic]);
-        let numbers = self.tokens.iter().copied().chain(places).chain(self.starts.iter().map(|s| *s as u32));
+        let numbers =
+            self.tokens.iter().copied().chain(places).chain(self.starts.iter().map(|s| *s as u32));
         // FNV-1a over whole numbers: stable across platforms and versions.
-        numbers.fold(0xcbf2_9ce4_8422_2325, |h: u64, n| (h ^ u64::from(n)).wrapping_mul(0x100_0000_01b3))
+        numbers.fold(0xcbf2_9ce4_8422_2325, |h: u64, n| {
+            (h ^ u64::from(n)).wrapping_mul(0x100_0000_01b3)
+        })
     }
 }
 
@@ -181,15 +204,22 @@ mod tests {
         let none = Dataset::new([vec![example(9, 1)]], 6).unwrap_err().to_string();
         assert!(none.contains("max_tokens = 6") && none.contains("longest has 10"), "{none}");
         assert!(Dataset::new([], 6).unwrap_err().to_string().contains("no trace"));
-        assert!(Dataset::new([vec![example(0, 2)]], 6).unwrap_err().to_string().contains("trace 1, step 1"));
+        assert!(
+            Dataset::new([vec![example(0, 2)]], 6)
+                .unwrap_err()
+                .to_string()
+                .contains("trace 1, step 1")
+        );
     }
 
     #[test]
     fn fingerprints_tell_data_apart() {
-        let data = |a, b| Dataset::new([vec![example(a, 2), example(b, 2)]], 20).unwrap().fingerprint();
+        let data =
+            |a, b| Dataset::new([vec![example(a, 2), example(b, 2)]], 20).unwrap().fingerprint();
         assert_eq!(data(3, 4), data(3, 4));
         assert_ne!(data(3, 4), data(4, 3));
-        let apart = Dataset::new([vec![example(3, 2)], vec![example(4, 2)]], 20).unwrap().fingerprint();
+        let apart =
+            Dataset::new([vec![example(3, 2)], vec![example(4, 2)]], 20).unwrap().fingerprint();
         assert_ne!(data(3, 4), apart);
     }
 }

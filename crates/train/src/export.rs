@@ -9,18 +9,26 @@ use catamount_search::Stream;
 use crate::workspace::{Workspace, sync};
 use crate::{Error, Recipe, Result};
 
-/// Makes a model trainable as the recipe says. With LoRA the base is frozen and a fresh adapter is put in force, unless one of this
-/// shape already is (the warm-up's, for a branch), which is kept; one of another shape is refused. Without LoRA, the base must have
-/// been loaded as trained.
+/// Makes a model trainable as the recipe says. With LoRA the base is frozen and a fresh adapter is
+/// put in force, unless one of this shape already is (the warm-up's, for a branch), which is kept;
+/// one of another shape is refused. Without LoRA, the base must have been loaded as trained.
 pub fn prepare<B: Backend>(model: &mut Model<B>, recipe: &Recipe) -> Result<()> {
     recipe.check()?;
     let refuse = |reason: String| Err(Error::Recipe(reason));
     let Some(lora) = &recipe.lora else {
         if model.adapter.is_some() {
-            return refuse("the model carries an adapter but there is no [lora] table; add one, or remove the adapter".into());
+            return refuse(
+                "the model carries an adapter but there is no [lora] table; add one, or \
+             remove the adapter"
+                    .into(),
+            );
         }
         if model.base().any(|p| p.grad.is_none()) {
-            return refuse("without a [lora] table every parameter is trained, but the base was loaded as frozen".into());
+            return refuse(
+                "without a [lora] table every parameter is trained, but the base was \
+             loaded as frozen"
+                    .into(),
+            );
         }
         return Ok(());
     };
@@ -39,7 +47,9 @@ pub fn prepare<B: Backend>(model: &mut Model<B>, recipe: &Recipe) -> Result<()> 
     };
     let (there, wanted) = (shape(&adapter.config), shape(&config));
     if there != wanted {
-        return refuse(format!("the model carries an adapter of {there}, but the [lora] table says {wanted}"));
+        return refuse(format!(
+            "the model carries an adapter of {there}, but the [lora] table says {wanted}"
+        ));
     }
     if adapter.parameters().any(|p| p.grad.is_none()) {
         return refuse("the adapter was loaded as frozen; load it as trained".into());
@@ -49,9 +59,15 @@ pub fn prepare<B: Backend>(model: &mut Model<B>, recipe: &Recipe) -> Result<()> 
     Ok(())
 }
 
-/// Writes what was trained as others read it: the adapter in PEFT's format where there is one (`base` names its base model), else the
-/// whole model as a Hugging Face folder. The folder appears whole; one that was there is replaced only then.
-pub fn export<B: Backend>(model: &Model<B>, tokenizer: &Tokenizer, base: &str, folder: &Path) -> Result<()> {
+/// Writes what was trained as others read it: the adapter in PEFT's format where there is one
+/// (`base` names its base model), else the whole model as a Hugging Face folder. The folder appears
+/// whole; one that was there is replaced only then.
+pub fn export<B: Backend>(
+    model: &Model<B>,
+    tokenizer: &Tokenizer,
+    base: &str,
+    folder: &Path,
+) -> Result<()> {
     let workspace = Workspace::beside(folder)?;
     match &model.adapter {
         Some(adapter) => save_adapter(&*model.backend, adapter, base, workspace.path())?,

@@ -1,4 +1,5 @@
-//! Weighted supervised fine-tuning: a warm-up with cross-entropy, then branches that differ in nothing but their weights.
+//! Weighted supervised fine-tuning: a warm-up with cross-entropy, then branches that differ in
+//! nothing but their weights.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -53,7 +54,9 @@ pub use error::{Error, Result};
 pub use export::{export, prepare};
 pub use metrics::{Measurement, QUANTILES};
 pub use plan::Plan;
-pub use recipe::{Batching, Checkpoints, LoraRecipe, Normalise, Optimizer, Recipe, Refresh, Schedule, Weighting};
+pub use recipe::{
+    Batching, Checkpoints, LoraRecipe, Normalise, Optimizer, Recipe, Refresh, Schedule, Weighting,
+};
 pub use score::{Scored, score};
 pub use snapshot::Snapshot;
 pub use tensorboard::{EventFile, crc32c, masked_crc32c};

@@ -1,4 +1,5 @@
-//! What a run says about itself: one JSON line per measurement, and the same numbers for TensorBoard.
+//! What a run says about itself: one JSON line per measurement, and the same numbers for
+//! TensorBoard.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -48,7 +49,8 @@ pub struct Measurement {
     pub w_mean: f64,
     /// [`QUANTILES`] of the weights.
     pub w_quantiles: [f64; 5],
-    /// (sum of weights)² / (sum of squared weights): how many equally weighted tactics these amount to.
+    /// (sum of weights)² / (sum of squared weights): how many equally weighted tactics these amount
+    /// to.
     pub effective_sample_size: f64,
     /// Tactics trained on.
     pub tactics: usize,
@@ -94,10 +96,18 @@ impl Window {
     }
 
     /// The line, and an empty window.
-    pub fn measure(&mut self, objective: &dyn Weigh, data: &Dataset, step: usize, steps: usize, epoch: f64) -> Measurement {
+    pub fn measure(
+        &mut self,
+        objective: &dyn Weigh,
+        data: &Dataset,
+        step: usize,
+        steps: usize,
+        epoch: f64,
+    ) -> Measurement {
         let Window { total: t, steps: taken, since } = std::mem::replace(self, Window::new());
         let p: Vec<f64> = t.log_p.iter().map(|l| l.exp()).collect();
-        let (sum, squares) = (t.weights.iter().sum::<f64>(), t.weights.iter().map(|w| w * w).sum::<f64>());
+        let (sum, squares) =
+            (t.weights.iter().sum::<f64>(), t.weights.iter().map(|w| w * w).sum::<f64>());
         let tactics = p.len();
         let mean = |sum: f64, n: usize| if n == 0 { 0.0 } else { sum / n as f64 };
         Measurement {
@@ -148,24 +158,29 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Opens the lines for appending and a new event file in `events`. Lines after `step`, which a resumed run will write again, are
-    /// removed.
+    /// Opens the lines for appending and a new event file in `events`. Lines after `step`, which a
+    /// resumed run will write again, are removed.
     pub fn open(path: &Path, events: &Path, step: usize) -> Result<Self> {
         if let Ok(bytes) = std::fs::read(path) {
             #[derive(Deserialize)]
             struct Line {
                 step: usize,
             }
-            let kept = |line: &&[u8]| serde_json::from_slice::<Line>(line).is_ok_and(|l| l.step <= step);
+            let kept =
+                |line: &&[u8]| serde_json::from_slice::<Line>(line).is_ok_and(|l| l.step <= step);
             let mut file = AtomicFile::create(path)?;
             for line in bytes.split(|b| *b == b'\n').filter(kept) {
-                file.write_all(line).and_then(|()| file.write_all(b"\n")).map_err(Error::file(path))?;
+                file.write_all(line)
+                    .and_then(|()| file.write_all(b"\n"))
+                    .map_err(Error::file(path))?;
             }
             file.commit()?;
         }
-        let lines = OpenOptions::new().create(true).append(true).open(path).map_err(Error::file(path))?;
+        let lines =
+            OpenOptions::new().create(true).append(true).open(path).map_err(Error::file(path))?;
         let mut events = EventFile::create(events)?;
-        // Also at the first step: a process killed before its first checkpoint may have left events there.
+        // Also at the first step: a process killed before its first checkpoint may have left events
+        // there.
         events.restart(step as u64 + 1)?;
         Ok(Metrics { path: path.to_owned(), lines, events })
     }
@@ -190,7 +205,12 @@ impl Metrics {
             ("count/skipped".to_string(), m.skipped as f64),
         ];
         for (kind, values) in [("p", m.p_quantiles), ("weight", m.w_quantiles)] {
-            scalars.extend(QUANTILES.iter().zip(values).map(|(q, v)| (format!("{kind}/q{:02.0}", q * 100.0), v)));
+            scalars.extend(
+                QUANTILES
+                    .iter()
+                    .zip(values)
+                    .map(|(q, v)| (format!("{kind}/q{:02.0}", q * 100.0), v)),
+            );
         }
         self.events.scalars(m.step as u64, &scalars)
     }
@@ -202,7 +222,10 @@ mod tests {
 
     #[test]
     fn quantiles_interpolate() {
-        assert_eq!(quantiles((0..=100).rev().map(f64::from).collect()), [5.0, 25.0, 50.0, 75.0, 95.0]);
+        assert_eq!(
+            quantiles((0..=100).rev().map(f64::from).collect()),
+            [5.0, 25.0, 50.0, 75.0, 95.0]
+        );
         assert_eq!(quantiles(vec![1.0, 2.0])[2], 1.5);
         assert_eq!(quantiles(vec![3.0]), [3.0; 5]);
         assert_eq!(quantiles(Vec::new()), [0.0; 5]);

@@ -16,12 +16,21 @@ impl<B: Backend> Moments<B> {
     /// Zeros.
     pub fn new(model: &Model<B>) -> Result<Self> {
         let zeros = |len| model.backend.zeros(len, Kind::Exact);
-        let tensors = model.trained().map(|p| Ok([zeros(p.len())?, zeros(p.len())?])).collect::<Result<_>>()?;
+        let tensors = model
+            .trained()
+            .map(|p| Ok([zeros(p.len())?, zeros(p.len())?]))
+            .collect::<Result<_>>()?;
         Ok(Moments { tensors, updates: 0 })
     }
 
     /// One update of every trained parameter with its gradient times `grad_scale`.
-    pub fn update(&mut self, model: &mut Model<B>, optimizer: &Optimizer, lr: f64, grad_scale: f64) -> Result<()> {
+    pub fn update(
+        &mut self,
+        model: &mut Model<B>,
+        optimizer: &Optimizer,
+        lr: f64,
+        grad_scale: f64,
+    ) -> Result<()> {
         self.updates += 1;
         let backend = model.backend.clone();
         for (parameter, [m, v]) in model.trained_mut().zip(&mut self.tensors) {

@@ -14,7 +14,8 @@ pub(crate) struct Piece {
     pub whole: bool,
 }
 
-/// Packs traces, in their order, into micro-batches of at most `tokens` rows. A trace that fits into a micro-batch is never torn.
+/// Packs traces, in their order, into micro-batches of at most `tokens` rows. A trace that fits
+/// into a micro-batch is never torn.
 pub(crate) fn pack(data: &Dataset, traces: &[u32], tokens: usize) -> Vec<Vec<Piece>> {
     let mut batches: Vec<Vec<Piece>> = Vec::new();
     let mut used = usize::MAX;
@@ -53,14 +54,25 @@ mod tests {
 
     #[test]
     fn traces_stay_whole_where_they_can() {
-        // Rows per example: 9. Traces of 2, 1, 5 and 1 examples; a micro-batch takes three examples.
+        // Rows per example: 9. Traces of 2, 1, 5 and 1 examples; a micro-batch takes three
+        // examples.
         let example = Example { prompt: vec![0; 8], tactic: vec![0; 2] };
         let data = Dataset::new([2, 1, 5, 1].map(|n| vec![example.clone(); n]), 10).unwrap();
         let batches = pack(&data, &[0, 1, 2, 3], 29);
-        let shape: Vec<Vec<(usize, usize, bool)>> =
-            batches.iter().map(|b| b.iter().map(|p| (p.trace, p.examples.len(), p.whole)).collect()).collect();
-        assert_eq!(shape, [vec![(0, 2, true), (1, 1, true)], vec![(2, 3, false)], vec![(2, 2, false), (3, 1, true)]]);
-        let covered: Vec<usize> = batches.iter().flatten().flat_map(|p| p.examples.clone()).collect();
+        let shape: Vec<Vec<(usize, usize, bool)>> = batches
+            .iter()
+            .map(|b| b.iter().map(|p| (p.trace, p.examples.len(), p.whole)).collect())
+            .collect();
+        assert_eq!(
+            shape,
+            [
+                vec![(0, 2, true), (1, 1, true)],
+                vec![(2, 3, false)],
+                vec![(2, 2, false), (3, 1, true)]
+            ]
+        );
+        let covered: Vec<usize> =
+            batches.iter().flatten().flat_map(|p| p.examples.clone()).collect();
         assert_eq!(covered, (0..9).collect::<Vec<_>>());
     }
 }

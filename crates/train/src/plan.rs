@@ -1,5 +1,5 @@
-//! Which traces meet in which optimizer step: a function of the data's shape and the recipe alone, so that branches see the same
-//! order.
+//! Which traces meet in which optimizer step: a function of the data's shape and the recipe alone,
+//! so that branches see the same order.
 
 use std::ops::Range;
 
@@ -19,7 +19,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Shuffles the traces anew for every epoch and cuts the order into steps of at least `batch.examples` examples.
+    /// Shuffles the traces anew for every epoch and cuts the order into steps of at least
+    /// `batch.examples` examples.
     pub fn new(data: &Dataset, recipe: &Recipe) -> Self {
         let seed = Stream::new(recipe.seed).named("order");
         let mut plan = Plan { order: Vec::new(), starts: vec![0], traces: data.len() };
@@ -89,7 +90,11 @@ mod tests {
     fn every_epoch_visits_every_trace_once_in_an_order_of_its_own() {
         let lengths: Vec<usize> = (0..50).map(|i| 1 + i % 5).collect();
         let data = data(&lengths);
-        let recipe = Recipe { epochs: 3, batch: Batching { examples: 8, ..Batching::default() }, ..Recipe::default() };
+        let recipe = Recipe {
+            epochs: 3,
+            batch: Batching { examples: 8, ..Batching::default() },
+            ..Recipe::default()
+        };
         let plan = Plan::new(&data, &recipe);
         let all = plan.span(0..plan.steps());
         let epochs: Vec<&[u32]> = all.chunks(50).collect();
@@ -113,14 +118,21 @@ mod tests {
         let plan = |seed| Plan::new(&data, &Recipe { seed, ..Recipe::default() });
         assert_eq!(plan(42), plan(42));
         assert_ne!(plan(42), plan(43));
-        let other = Recipe { optimizer: crate::Optimizer { lr: 0.5, ..Default::default() }, ..Recipe::default() };
+        let other = Recipe {
+            optimizer: crate::Optimizer { lr: 0.5, ..Default::default() },
+            ..Recipe::default()
+        };
         assert_eq!(plan(42), Plan::new(&data, &other));
     }
 
     #[test]
     fn a_cap_on_steps_ends_the_plan() {
-        let recipe =
-            Recipe { max_steps: Some(3), epochs: 9, batch: Batching { examples: 2, ..Batching::default() }, ..Recipe::default() };
+        let recipe = Recipe {
+            max_steps: Some(3),
+            epochs: 9,
+            batch: Batching { examples: 2, ..Batching::default() },
+            ..Recipe::default()
+        };
         let plan = Plan::new(&data(&[1; 10]), &recipe);
         assert_eq!((plan.steps(), plan.step(2).len()), (3, 2));
         assert_eq!(plan.epochs_before(2), 0.4);

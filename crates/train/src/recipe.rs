@@ -1,4 +1,5 @@
-//! How to train: everything that a run's outcome depends on besides its model, data and objective. The defaults are the paper's.
+//! How to train: everything that a run's outcome depends on besides its model, data and objective.
+//! The defaults are the paper's.
 
 use std::fmt;
 use std::str::FromStr;
@@ -60,11 +61,14 @@ impl Default for Recipe {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Batching {
-    /// Whole traces are added to a step until it has at least this many examples (the effective batch size).
+    /// Whole traces are added to a step until it has at least this many examples (the effective
+    /// batch size).
     pub examples: usize,
-    /// Token rows of a micro-batch: memory grows with it, results do not depend on it beyond rounding.
+    /// Token rows of a micro-batch: memory grows with it, results do not depend on it beyond
+    /// rounding.
     pub tokens: usize,
-    /// Keeps only every block's input and computes the rest again in the backward pass: a third more time for much less memory.
+    /// Keeps only every block's input and computes the rest again in the backward pass: a third
+    /// more time for much less memory.
     pub recompute: bool,
 }
 
@@ -173,7 +177,10 @@ impl FromStr for Refresh {
             "online" => Ok(Refresh::Online),
             "frozen" => Ok(Refresh::Frozen),
             _ => every().map(Refresh::Every).ok_or_else(|| {
-                format!("`{text}` is no time to refresh weights; use `online`, `frozen` or `every K`, such as `every 100`")
+                format!(
+                    "`{text}` is no time to refresh weights; use `online`, `frozen` or `every \
+                 K`, such as `every 100`"
+                )
             }),
         }
     }
@@ -203,7 +210,8 @@ pub enum Normalise {
     Tactics,
     /// The step's target tokens.
     Tokens,
-    /// The sum of the step's weights: a weighted mean, so that small weights do not mean small steps.
+    /// The sum of the step's weights: a weighted mean, so that small weights do not mean small
+    /// steps.
     Weights,
 }
 
@@ -253,7 +261,8 @@ impl From<LoraRecipe> for LoraConfig {
 impl Recipe {
     /// Reads a recipe from TOML and checks it.
     pub fn from_toml(text: &str) -> Result<Self> {
-        let recipe: Recipe = toml::from_str(text).map_err(|e| Error::Recipe(e.to_string().trim_end().to_string()))?;
+        let recipe: Recipe = toml::from_str(text)
+            .map_err(|e| Error::Recipe(e.to_string().trim_end().to_string()))?;
         recipe.check()?;
         Ok(recipe)
     }
@@ -265,7 +274,8 @@ impl Recipe {
             Err(Error::Recipe(format!("`{key} = {value}` is out of range; it must be {wanted}")))
         };
         let in_unit = |x: f64| (0.0..1.0).contains(&x);
-        let count = |key: &str, n: usize| if n == 0 { refuse(key, &n, "at least 1") } else { Ok(()) };
+        let count =
+            |key: &str, n: usize| if n == 0 { refuse(key, &n, "at least 1") } else { Ok(()) };
         if !(o.lr > 0.0 && o.lr <= 1.0) {
             return refuse("optimizer.lr", &o.lr, "above 0 and at most 1 (the paper uses 1e-4)");
         }
@@ -281,17 +291,29 @@ impl Recipe {
             return refuse("optimizer.weight_decay", &o.weight_decay, "in [0, 1)");
         }
         if !(o.clip >= 0.0 && o.clip.is_finite()) {
-            return refuse("optimizer.clip", &o.clip, "a finite number of at least 0 (0 switches clipping off)");
+            return refuse(
+                "optimizer.clip",
+                &o.clip,
+                "a finite number of at least 0 (0 switches clipping off)",
+            );
         }
         if !in_unit(self.schedule.warmup) {
-            return refuse("schedule.warmup", &self.schedule.warmup, "a fraction of all steps in [0, 1)");
+            return refuse(
+                "schedule.warmup",
+                &self.schedule.warmup,
+                "a fraction of all steps in [0, 1)",
+            );
         }
         let w = &self.weights;
         if !(w.min >= 0.0 && w.min.is_finite()) {
             return refuse("weights.min", &w.min, "a finite number of at least 0");
         }
         if let Some(max) = w.max.filter(|max| !(*max > 0.0 && *max >= w.min && max.is_finite())) {
-            return refuse("weights.max", &max, "a finite number above 0 and not below `weights.min`");
+            return refuse(
+                "weights.max",
+                &max,
+                "a finite number above 0 and not below `weights.min`",
+            );
         }
         count("epochs", self.epochs)?;
         count("log_every", self.log_every)?;
@@ -304,7 +326,10 @@ impl Recipe {
             return refuse("max_tokens", &self.max_tokens, "at least 2: a state and a tactic");
         }
         if self.batch.tokens < self.max_tokens {
-            let wanted = format!("at least `max_tokens = {}`, so that the longest example fits", self.max_tokens);
+            let wanted = format!(
+                "at least `max_tokens = {}`, so that the longest example fits",
+                self.max_tokens
+            );
             return refuse("batch.tokens", &self.batch.tokens, &wanted);
         }
         if let Some(lora) = &self.lora {
@@ -327,11 +352,17 @@ mod tests {
     #[test]
     fn the_defaults_are_the_papers_and_survive_toml() {
         let recipe = Recipe { lora: Some(LoraRecipe::default()), ..Recipe::default() };
-        assert_eq!((recipe.optimizer.lr, recipe.schedule.warmup, recipe.batch.examples), (1e-4, 0.05, 64));
+        assert_eq!(
+            (recipe.optimizer.lr, recipe.schedule.warmup, recipe.batch.examples),
+            (1e-4, 0.05, 64)
+        );
         assert_eq!((recipe.optimizer.clip, recipe.max_tokens, recipe.seed), (1.0, 512, 42));
         assert_eq!(Recipe::from_toml(&toml::to_string(&recipe).unwrap()).unwrap(), recipe);
         assert_eq!(Recipe::from_toml("").unwrap(), Recipe::default());
-        let short = Recipe::from_toml("[weights]\nrefresh = \"every 50\"\nnormalise = \"weights\"\n[lora]\nrank = 4").unwrap();
+        let short = Recipe::from_toml(
+            "[weights]\nrefresh = \"every 50\"\nnormalise = \"weights\"\n[lora]\nrank = 4",
+        )
+        .unwrap();
         assert_eq!(short.weights.refresh, Refresh::Every(50));
         assert_eq!(short.lora.unwrap(), LoraRecipe { rank: 4, ..LoraRecipe::default() });
     }

@@ -3,14 +3,18 @@
 use crate::Schedule;
 
 impl Schedule {
-    /// The factor of step `step` (from 0) of `total`: rises over the first `warmup` of the steps, then falls linearly towards zero. No
-    /// step has a factor of zero.
+    /// The factor of step `step` (from 0) of `total`: rises over the first `warmup` of the steps,
+    /// then falls linearly towards zero. No step has a factor of zero.
     pub fn factor(&self, step: usize, total: usize) -> f64 {
         let rising = (self.warmup * total as f64).ceil() as usize;
         if step < rising {
             return (step + 1) as f64 / rising as f64;
         }
-        if self.decay { total.saturating_sub(step) as f64 / (total - rising).max(1) as f64 } else { 1.0 }
+        if self.decay {
+            total.saturating_sub(step) as f64 / (total - rising).max(1) as f64
+        } else {
+            1.0
+        }
     }
 }
 

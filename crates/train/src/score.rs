@@ -21,8 +21,8 @@ pub struct Scored {
     pub tokens: usize,
 }
 
-/// Scores traces as they come, `tokens` rows at a time, and hands them on in the same order. Answers whether it came to the end;
-/// `stop` ends it early, between two handfuls.
+/// Scores traces as they come, `tokens` rows at a time, and hands them on in the same order.
+/// Answers whether it came to the end; `stop` ends it early, between two handfuls.
 pub fn score<B: Backend>(
     model: &Model<B>,
     tokenizer: &Tokenizer,
@@ -43,7 +43,8 @@ pub fn score<B: Backend>(
     let mut traces = traces.into_iter();
     loop {
         // A handful, so that tokenising is spread over the cores and micro-batches are full.
-        let handful: Vec<Trace> = traces.by_ref().take(64).collect::<std::result::Result<_, _>>()?;
+        let handful: Vec<Trace> =
+            traces.by_ref().take(64).collect::<std::result::Result<_, _>>()?;
         if handful.is_empty() {
             return Ok(true);
         }
@@ -52,7 +53,9 @@ pub fn score<B: Backend>(
         }
         let examples: Vec<Vec<Example>> = handful
             .par_iter()
-            .map(|trace| trace.steps.iter().map(|s| Example::new(tokenizer, &s.state, &s.tactic)).collect())
+            .map(|trace| {
+                trace.steps.iter().map(|s| Example::new(tokenizer, &s.state, &s.tactic)).collect()
+            })
             .collect::<Result<_>>()?;
         let mut scored: Vec<Scored> = Vec::with_capacity(handful.len());
         for (trace, examples) in handful.into_iter().zip(&examples) {
@@ -65,12 +68,19 @@ pub fn score<B: Backend>(
                     Err(format!("step {} has {tokens} tokens, and {limit}", step + 1))
                 }
             };
-            scored.push(Scored { trace, log_p, tokens: examples.iter().map(Example::tokens).sum() });
+            scored.push(Scored {
+                trace,
+                log_p,
+                tokens: examples.iter().map(Example::tokens).sum(),
+            });
         }
         let fits: Vec<bool> = scored.iter().map(|s| s.log_p.is_ok()).collect();
         let items =
             examples.iter().enumerate().filter(|(t, _)| fits[*t]).flat_map(|(t, examples)| {
-                examples.iter().enumerate().map(move |(s, e)| ((t, s), (&e.prompt[..], &e.tactic[..])))
+                examples
+                    .iter()
+                    .enumerate()
+                    .map(move |(s, e)| ((t, s), (&e.prompt[..], &e.tactic[..])))
             });
         let keep = |(t, s): (usize, usize), value: f64| {
             if let Ok(log_p) = &mut scored[t].log_p {
@@ -82,8 +92,9 @@ pub fn score<B: Backend>(
     }
 }
 
-/// Runs examples through the model in micro-batches as large as the buffers, and hands each one's log p to `each`. `go_on` is told
-/// how many examples a micro-batch had and may end the pass; then the answer is false.
+/// Runs examples through the model in micro-batches as large as the buffers, and hands each one's
+/// log p to `each`. `go_on` is told how many examples a micro-batch had and may end the pass; then
+/// the answer is false.
 pub(crate) fn score_examples<'e, B: Backend, K>(
     model: &Model<B>,
     acts: &mut Activations<B>,

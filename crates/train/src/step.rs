@@ -61,15 +61,23 @@ pub(crate) struct Stepper<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Stepper<'a, B> {
-    pub fn new(model: &'a mut Model<B>, data: &'a Dataset, objective: &'a dyn Weigh, recipe: &'a Recipe) -> Result<Self> {
+    pub fn new(
+        model: &'a mut Model<B>,
+        data: &'a Dataset,
+        objective: &'a dyn Weigh,
+        recipe: &'a Recipe,
+    ) -> Result<Self> {
         if model.trained().next().is_none() {
-            let advice = "load the base as trained, or give the recipe a [lora] table and call prepare";
+            let advice =
+                "load the base as trained, or give the recipe a [lora] table and call prepare";
             return Err(Error::Data(format!("the model has no trained parameter; {advice}")));
         }
         let (longest, most) = (data.longest(), recipe.batch.tokens.min(model.config.positions));
         if longest > most {
-            let reason =
-                format!("an example takes {longest} token rows where a micro-batch and the model take {most}; lower max_tokens");
+            let reason = format!(
+                "an example takes {longest} token rows where a micro-batch and the model take \
+                 {most}; lower max_tokens"
+            );
             return Err(Error::Data(reason));
         }
         let keep = if recipe.batch.recompute { Keep::Inputs } else { Keep::All };
@@ -79,8 +87,14 @@ impl<'a, B: Backend> Stepper<'a, B> {
         Ok(Stepper { model, data, objective, recipe, moments, acts, batch: Batch::new() })
     }
 
-    /// Scores traces at the current parameters, without dropout, into the table. Stops early where `go_on` says so.
-    pub fn score(&mut self, traces: &[u32], table: &mut Table, go_on: &mut dyn FnMut(usize) -> bool) -> Result<bool> {
+    /// Scores traces at the current parameters, without dropout, into the table. Stops early where
+    /// `go_on` says so.
+    pub fn score(
+        &mut self,
+        traces: &[u32],
+        table: &mut Table,
+        go_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool> {
         let mut traces = traces.to_vec();
         traces.sort_unstable();
         traces.dedup();
@@ -90,13 +104,20 @@ impl<'a, B: Backend> Stepper<'a, B> {
         score_examples(model, acts, batch, items, |e, log_p| table.0[e] = log_p, go_on)
     }
 
-    /// One optimizer step on these traces. `table` holds the log-probabilities that weights are computed from where they are not the
-    /// current ones.
-    pub fn step(&mut self, step: usize, steps: usize, traces: &[u32], table: &mut Table) -> Result<Tally> {
+    /// One optimizer step on these traces. `table` holds the log-probabilities that weights are
+    /// computed from where they are not the current ones.
+    pub fn step(
+        &mut self,
+        step: usize,
+        steps: usize,
+        traces: &[u32],
+        table: &mut Table,
+    ) -> Result<Tally> {
         let mut tally = Tally::default();
         let micro_batches = pack(self.data, traces, self.recipe.batch.tokens);
         if self.recipe.weights.refresh == Refresh::Online && self.objective.depends_on_p() {
-            // A trace too large for one micro-batch is scored before it is trained on, as all its tactics must be weighed together.
+            // A trace too large for one micro-batch is scored before it is trained on, as all its
+            // tactics must be weighed together.
             let pieces = micro_batches.iter().flatten().filter(|p| !p.whole);
             let torn: Vec<u32> = pieces.map(|p| p.trace as u32).collect();
             self.score(&torn, table, &mut |_| true)?;
@@ -111,7 +132,13 @@ impl<'a, B: Backend> Stepper<'a, B> {
     }
 
     /// Adds a micro-batch's gradient.
-    fn accumulate(&mut self, pieces: &[Piece], table: &Table, dropout: u64, tally: &mut Tally) -> Result<()> {
+    fn accumulate(
+        &mut self,
+        pieces: &[Piece],
+        table: &Table,
+        dropout: u64,
+        tally: &mut Tally,
+    ) -> Result<()> {
         self.batch.clear();
         let examples = pieces.iter().flat_map(|p| p.examples.clone());
         let ranges: Vec<_> = examples.map(|e| self.data.push(e, &mut self.batch)).collect();
@@ -133,7 +160,9 @@ impl<'a, B: Backend> Stepper<'a, B> {
         let contributions: Vec<Result<Option<Contribution>>> = pieces
             .par_iter()
             .zip(&firsts)
-            .map(|(piece, &first)| self.contribution(piece, &log_p[first..first + piece.examples.len()], table))
+            .map(|(piece, &first)| {
+                self.contribution(piece, &log_p[first..first + piece.examples.len()], table)
+            })
             .collect();
 
         let mut coefficients = vec![0.0f32; tokens.len()];
@@ -162,10 +191,17 @@ impl<'a, B: Backend> Stepper<'a, B> {
         Ok(())
     }
 
-    /// The weights of a piece's tactics, within the recipe's bounds; none where the scores they rest on are not finite.
-    fn contribution(&self, piece: &Piece, current: &[f64], table: &Table) -> Result<Option<Contribution>> {
+    /// The weights of a piece's tactics, within the recipe's bounds; none where the scores they
+    /// rest on are not finite.
+    fn contribution(
+        &self,
+        piece: &Piece,
+        current: &[f64],
+        table: &Table,
+    ) -> Result<Option<Contribution>> {
         let trace = self.data.trace(piece.trace);
-        let tabled = self.objective.depends_on_p() && (self.recipe.weights.refresh != Refresh::Online || !piece.whole);
+        let tabled = self.objective.depends_on_p()
+            && (self.recipe.weights.refresh != Refresh::Online || !piece.whole);
         let basis = if tabled { &table.0[trace.clone()] } else { current };
         if !basis.iter().all(|l| l.is_finite()) {
             return Ok(None);
@@ -196,7 +232,11 @@ impl<'a, B: Backend> Stepper<'a, B> {
         tally.grad_norm = self.model.gradient_norm()? / normaliser;
         let optimizer = &self.recipe.optimizer;
         if tally.loss.is_finite() && tally.grad_norm.is_finite() {
-            let clip = if optimizer.clip > 0.0 { (optimizer.clip / tally.grad_norm).min(1.0) } else { 1.0 };
+            let clip = if optimizer.clip > 0.0 {
+                (optimizer.clip / tally.grad_norm).min(1.0)
+            } else {
+                1.0
+            };
             self.moments.update(self.model, optimizer, tally.lr, clip / normaliser)?;
         } else {
             tally.skipped += 1;

@@ -1,8 +1,10 @@
-//! Event files that TensorBoard reads: records framed as TensorFlow frames them, each a small protocol buffer.
+//! Event files that TensorBoard reads: records framed as TensorFlow frames them, each a small
+//! protocol buffer.
 //!
-//! A record is its length (u64), the masked CRC-32C of those eight bytes, the payload, and the payload's masked CRC-32C, all
-//! little-endian. The payload is an `Event`: wall time (field 1, double), step (2, varint) and one of: the format's version (3,
-//! string), a summary (5), a session log (7). A summary holds values (1), each a tag (1, string) and a number (2, float).
+//! A record is its length (u64), the masked CRC-32C of those eight bytes, the payload, and the
+//! payload's masked CRC-32C, all little-endian. The payload is an `Event`: wall time (field 1,
+//! double), step (2, varint) and one of: the format's version (3, string), a summary (5), a session
+//! log (7). A summary holds values (1), each a tag (1, string) and a number (2, float).
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -24,7 +26,10 @@ impl EventFile {
     pub fn create(folder: &Path) -> Result<Self> {
         let seconds = now() as u64;
         for serial in 0.. {
-            let path = folder.join(format!("events.out.tfevents.{seconds:010}.catamount.{}.{serial}", process::id()));
+            let path = folder.join(format!(
+                "events.out.tfevents.{seconds:010}.catamount.{}.{serial}",
+                process::id()
+            ));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
                     let mut events = EventFile { path, file };
@@ -45,7 +50,8 @@ impl EventFile {
         &self.path
     }
 
-    /// Says that the run starts again at a step: TensorBoard then forgets what earlier files say from there on.
+    /// Says that the run starts again at a step: TensorBoard then forgets what earlier files say
+    /// from there on.
     pub fn restart(&mut self, step: u64) -> Result<()> {
         let mut event = event(step);
         // SessionLog { status: START }
@@ -110,7 +116,9 @@ fn bytes_field(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
 
 /// CRC-32C (Castagnoli) of the bytes.
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc: u32, byte| (crc >> 8) ^ TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize])
+    !bytes
+        .iter()
+        .fold(!0, |crc: u32, byte| (crc >> 8) ^ TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize])
 }
 
 /// The checksum as TensorFlow stores it, so that checksums of checksums stay useful.

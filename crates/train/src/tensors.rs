@@ -69,20 +69,26 @@ pub(crate) struct Tensors {
 impl Tensors {
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(Error::file(path))?;
-        // SAFETY: checkpoints are never changed in place, only written beside and renamed, or removed as a whole.
+        // SAFETY: checkpoints are never changed in place, only written beside and renamed, or
+        // removed as a whole.
         let map = unsafe { Mmap::map(&file) }.map_err(Error::file(path))?;
-        let (header, metadata) =
-            SafeTensors::read_metadata(&map).map_err(|e| Error::checkpoint(path, format!("is damaged: {e}")))?;
+        let (header, metadata) = SafeTensors::read_metadata(&map)
+            .map_err(|e| Error::checkpoint(path, format!("is damaged: {e}")))?;
         Ok(Tensors { path: path.to_owned(), data: size_of::<u64>() + header, map, metadata })
     }
 
     /// The bytes of a tensor of `len` numbers.
     pub fn bytes(&self, name: &str, dtype: Dtype, len: usize) -> Result<&[u8]> {
         let refuse = |reason: String| Error::checkpoint(&self.path, reason);
-        let missing = || refuse(format!("tensor `{name}` is missing; it belongs to another model or adapter"));
+        let missing = || {
+            refuse(format!("tensor `{name}` is missing; it belongs to another model or adapter"))
+        };
         let info = self.metadata.info(name).ok_or_else(missing)?;
         if info.dtype != dtype || info.shape.iter().product::<usize>() != len {
-            return Err(refuse(format!("tensor `{name}` has shape {:?}, where {len} numbers are expected", info.shape)));
+            return Err(refuse(format!(
+                "tensor `{name}` has shape {:?}, where {len} numbers are expected",
+                info.shape
+            )));
         }
         let (start, end) = info.data_offsets;
         Ok(&self.map[self.data + start..self.data + end])
@@ -90,6 +96,12 @@ impl Tensors {
 
     /// A tensor of `len` numbers.
     pub fn f32(&self, name: &str, len: usize) -> Result<Vec<f32>> {
-        Ok(self.bytes(name, Dtype::F32, len)?.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect())
+        Ok(self
+            .bytes(name, Dtype::F32, len)?
+            .as_chunks()
+            .0
+            .iter()
+            .map(|b| f32::from_le_bytes(*b))
+            .collect())
     }
 }

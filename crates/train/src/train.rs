@@ -18,11 +18,13 @@ use crate::{Dataset, Error, Plan, Recipe, Refresh, Result, Weigh};
 /// Where a run writes and how it behaves.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
-    /// `FOLDER/NAME.metrics.jsonl` gets the metrics, `FOLDER/NAME/` TensorBoard's events and the checkpoints.
+    /// `FOLDER/NAME.metrics.jsonl` gets the metrics, `FOLDER/NAME/` TensorBoard's events and the
+    /// checkpoints.
     pub folder: &'a Path,
     /// `warm-up`, or the branch's objective.
     pub name: &'a str,
-    /// Continues from the newest checkpoint where there is one; without, a run that already has checkpoints is refused.
+    /// Continues from the newest checkpoint where there is one; without, a run that already has
+    /// checkpoints is refused.
     pub resume: bool,
     /// Shows a bar on the terminal.
     pub progress: bool,
@@ -98,8 +100,9 @@ pub struct Summary {
     pub last: Option<Measurement>,
 }
 
-/// Trains a model that [`crate::prepare`] made ready. Warm-up and branch are the same thing: a warm-up's objective is cross-entropy, a
-/// branch starts from the warm-up's parameters. The same data and recipe give the same order of data whatever the objective.
+/// Trains a model that [`crate::prepare`] made ready. Warm-up and branch are the same thing: a
+/// warm-up's objective is cross-entropy, a branch starts from the warm-up's parameters. The same
+/// data and recipe give the same order of data whatever the objective.
 pub fn train<B: Backend>(
     model: &mut Model<B>,
     data: &Dataset,
@@ -149,7 +152,8 @@ struct Session<'a, B: Backend> {
 impl<B: Backend> Session<'_, B> {
     fn run(mut self) -> Result<Outcome> {
         let steps = self.plan.steps();
-        let (data, objective, recipe) = (self.stepper.data, self.stepper.objective, self.stepper.recipe);
+        let (data, objective, recipe) =
+            (self.stepper.data, self.stepper.objective, self.stepper.recipe);
         let bar = bar(self.run.progress, self.run.name, "steps", self.position.step, steps);
         let mut window = Window::new();
         while self.position.step < steps {
@@ -171,11 +175,16 @@ impl<B: Backend> Session<'_, B> {
             let (step, stopped) = (self.position.step, self.run.stop.load(Ordering::Relaxed));
             let every = recipe.checkpoints.every;
             let saving = stopped || step == steps || (every > 0 && step.is_multiple_of(every));
-            // A line ends at every checkpoint, so that a resumed run's lines are those of the uninterrupted one.
+            // A line ends at every checkpoint, so that a resumed run's lines are those of the
+            // uninterrupted one.
             if saving || step.is_multiple_of(recipe.log_every) {
-                let line = window.measure(objective, data, step, steps, self.plan.epochs_before(step));
+                let line =
+                    window.measure(objective, data, step, steps, self.plan.epochs_before(step));
                 self.metrics.write(&line)?;
-                bar.set_message(format!(" · loss {:.4} · {:.0} tokens/s", line.loss, line.tokens_per_s));
+                bar.set_message(format!(
+                    " · loss {:.4} · {:.0} tokens/s",
+                    line.loss, line.tokens_per_s
+                ));
                 self.last = Some(line);
             }
             bar.set_position(step as u64);
@@ -203,14 +212,16 @@ impl<B: Backend> Session<'_, B> {
         }
     }
 
-    /// Scores the traces of these steps at the current parameters; false where it was asked to stop.
+    /// Scores the traces of these steps at the current parameters; false where it was asked to
+    /// stop.
     fn refresh(&mut self, span: Range<usize>) -> Result<bool> {
         let traces = self.plan.span(span);
         let mut distinct = traces.to_vec();
         distinct.sort_unstable();
         distinct.dedup();
         let examples = distinct.iter().map(|t| self.stepper.data.trace(*t as usize).len()).sum();
-        let bar = bar(self.run.progress, &format!("{} · scoring", self.run.name), "tactics", 0, examples);
+        let bar =
+            bar(self.run.progress, &format!("{} · scoring", self.run.name), "tactics", 0, examples);
         let stop = self.run.stop;
         let finished = self.stepper.score(traces, &mut self.table, &mut |n| {
             bar.inc(n as u64);
@@ -226,7 +237,14 @@ impl<B: Backend> Session<'_, B> {
         let kept = objective.depends_on_p() && recipe.weights.refresh != Refresh::Online;
         let scores = kept.then_some(&self.table);
         let folder = self.run.checkpoints();
-        Checkpoint::write(&folder, model, moments, scores, self.position.clone(), recipe.checkpoints.keep)?;
+        Checkpoint::write(
+            &folder,
+            model,
+            moments,
+            scores,
+            self.position.clone(),
+            recipe.checkpoints.keep,
+        )?;
         Ok(())
     }
 

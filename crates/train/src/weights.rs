@@ -2,17 +2,20 @@
 
 use catamount_objective::{Objective, ObjectiveError, Strategy, Surrogate, Weighed, solve};
 
-/// What says how much each step of a trace matters: a [`Surrogate`], or a strategy of one's own as a [`Custom`].
+/// What says how much each step of a trace matters: a [`Surrogate`], or a strategy of one's own as
+/// a [`Custom`].
 pub trait Weigh: Sync {
     /// The objective's name, for metrics.
     fn name(&self) -> String;
     /// The budget it is to be deployed with, where it has one.
     fn budget(&self) -> Option<u64>;
-    /// Everything that distinguishes it: a checkpoint made under another description is not continued.
+    /// Everything that distinguishes it: a checkpoint made under another description is not
+    /// continued.
     fn describe(&self) -> String;
     /// log J and the weights of a trace.
     fn weigh(&self, log_p: &[f64]) -> Result<Weighed, ObjectiveError>;
-    /// Whether the weights depend on the log-probabilities at all; without, no scoring pass is ever needed.
+    /// Whether the weights depend on the log-probabilities at all; without, no scoring pass is ever
+    /// needed.
     fn depends_on_p(&self) -> bool {
         true
     }
@@ -32,7 +35,11 @@ impl Weigh for Surrogate {
             return self.name();
         }
         let (kappa, absorption) = (self.prior().kappa(), self.prior().absorption());
-        format!("{} with budget {}, kappa {kappa}, absorption {absorption}", self.objective(), Surrogate::budget(self))
+        format!(
+            "{} with budget {}, kappa {kappa}, absorption {absorption}",
+            self.objective(),
+            Surrogate::budget(self)
+        )
     }
 
     fn weigh(&self, log_p: &[f64]) -> Result<Weighed, ObjectiveError> {
@@ -44,8 +51,9 @@ impl Weigh for Surrogate {
     }
 }
 
-/// A search strategy of one's own, given as the triple (selection, advance, miss): its weights follow mechanically, by a recurrence
-/// that is exact and as slow as the strategy has configurations.
+/// A search strategy of one's own, given as the triple (selection, advance, miss): its weights
+/// follow mechanically, by a recurrence that is exact and as slow as the strategy has
+/// configurations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Custom<S> {
     /// For metrics and checkpoints.
@@ -76,7 +84,8 @@ impl<S: Strategy + Sync> Weigh for Custom<S> {
     }
 }
 
-/// The log-probability of every example of the data, as a scoring pass found it; not a number where none has been.
+/// The log-probability of every example of the data, as a scoring pass found it; not a number where
+/// none has been.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Table(pub Vec<f64>);
 

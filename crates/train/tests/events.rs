@@ -1,4 +1,5 @@
-//! TensorBoard's files, read back by a parser that knows nothing of the writer but the format and the checksum's definition.
+//! TensorBoard's files, read back by a parser that knows nothing of the writer but the format and
+//! the checksum's definition.
 
 mod common;
 
@@ -96,7 +97,9 @@ fn events(bytes: &[u8]) -> Vec<(u64, Content)> {
             match field {
                 (1, Field::Fixed64(time)) => assert!(f64::from_le_bytes(time) > 1.6e9),
                 (2, Field::Varint(n)) => step = n,
-                (3, Field::Bytes(version)) => content = Some(Content::Version(String::from_utf8(version.to_vec()).unwrap())),
+                (3, Field::Bytes(version)) => {
+                    content = Some(Content::Version(String::from_utf8(version.to_vec()).unwrap()))
+                }
                 (5, Field::Bytes(summary)) => content = Some(Content::Scalars(scalars(summary))),
                 (7, Field::Bytes(log)) => {
                     assert!(matches!(fields(log)[..], [(1, Field::Varint(1))]));
@@ -154,7 +157,13 @@ fn event_files_say_what_the_metrics_say() {
     assert_eq!(lines.len(), 6);
     for (line, (step, content)) in lines.iter().zip(&files[0][2..]) {
         let Content::Scalars(scalars) = content else { panic!("{content:?}") };
-        let scalar = |tag: &str| scalars.iter().find(|(t, _)| t == tag).unwrap_or_else(|| panic!("no {tag} in {scalars:?}")).1;
+        let scalar = |tag: &str| {
+            scalars
+                .iter()
+                .find(|(t, _)| t == tag)
+                .unwrap_or_else(|| panic!("no {tag} in {scalars:?}"))
+                .1
+        };
         assert_eq!(*step, line.step as u64);
         assert_eq!(scalar("loss"), line.loss as f32);
         assert_eq!(scalar("lr"), line.lr as f32);

@@ -1,5 +1,5 @@
-//! A disk that is full while a checkpoint is written costs that checkpoint alone. The limit on file sizes holds for the whole
-//! process, so this test has one of its own.
+//! A disk that is full while a checkpoint is written costs that checkpoint alone. The limit on file
+//! sizes holds for the whole process, so this test has one of its own.
 
 #![cfg(unix)]
 
@@ -14,7 +14,8 @@ use common::{data, model, recipe, tokenizer, traces};
 /// No file may grow beyond this from now on: writing then fails as on a full disk.
 fn limit(bytes: libc::rlim_t) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: plain system calls with valid arguments; the signal would end the process instead of failing the write.
+    // SAFETY: plain system calls with valid arguments; the signal would end the process instead of
+    // failing the write.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
@@ -47,7 +48,8 @@ fn a_full_disk_leaves_the_earlier_checkpoint_intact() {
     assert!(path.to_string_lossy().contains("state.safetensors"), "{error}");
     assert!(error.to_string().contains("the last checkpoint is intact"), "{error}");
     assert_eq!(Checkpoint::latest(&run.checkpoints()).unwrap().unwrap(), before);
-    let names: Vec<_> = std::fs::read_dir(run.checkpoints()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(run.checkpoints()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "nothing half-written is left: {names:?}");
 
     // With room again, the run continues as if nothing had happened.

@@ -33,28 +33,51 @@ fn compare(recipe: &Recipe, objective: Surrogate, interrupted: bool) {
         let stop = Arc::new(AtomicBool::new(false));
         let fused = Fuse::new(objective, fuse, interrupted.then(|| stop.clone()));
         // Each process starts from a model of its own; nothing in memory survives.
-        let result = train(&mut fresh(), &data, &fused, recipe, &Run::new(folder.path(), "broken", &stop).resuming(true));
+        let result = train(
+            &mut fresh(),
+            &data,
+            &fused,
+            recipe,
+            &Run::new(folder.path(), "broken", &stop).resuming(true),
+        );
         match result {
-            Ok(Outcome::Interrupted(part)) => assert!(interrupted && part.step > 0 && part.step < summary.steps, "{part:?}"),
+            Ok(Outcome::Interrupted(part)) => {
+                assert!(interrupted && part.step > 0 && part.step < summary.steps, "{part:?}")
+            }
             Err(Error::Objective(_)) => assert!(!interrupted),
             other => panic!("{other:?}"),
         }
     }
     let mut broken = fresh();
-    let again = train(&mut broken, &data, &objective, recipe, &Run::new(folder.path(), "broken", &go).resuming(true)).unwrap();
+    let again = train(
+        &mut broken,
+        &data,
+        &objective,
+        recipe,
+        &Run::new(folder.path(), "broken", &go).resuming(true),
+    )
+    .unwrap();
     assert_eq!(again.summary().infeasible, summary.infeasible);
     assert_eq!(Snapshot::take(&whole).unwrap(), Snapshot::take(&broken).unwrap());
     let lines = |name: &str| metrics(&folder.path().join(format!("{name}.metrics.jsonl")));
     assert_eq!(lines("whole"), lines("broken"));
     let state = |name: &str| {
-        let folder = folder.path().join(name).join(format!("checkpoints/step-{:08}", summary.steps));
+        let folder =
+            folder.path().join(name).join(format!("checkpoints/step-{:08}", summary.steps));
         std::fs::read(folder.join("state.safetensors")).unwrap()
     };
     assert!(state("whole") == state("broken"), "parameters and moments on the disk differ");
 
     // Resuming what is finished trains nothing and gives the trained model.
     let mut done = fresh();
-    let outcome = train(&mut done, &data, &objective, recipe, &Run::new(folder.path(), "whole", &go).resuming(true)).unwrap();
+    let outcome = train(
+        &mut done,
+        &data,
+        &objective,
+        recipe,
+        &Run::new(folder.path(), "whole", &go).resuming(true),
+    )
+    .unwrap();
     assert!(matches!(outcome, Outcome::Finished(s) if s.last.is_none()));
     assert_eq!(Snapshot::take(&whole).unwrap(), Snapshot::take(&done).unwrap());
 }
@@ -84,7 +107,11 @@ fn killed_with_cross_entropy_and_recomputation() {
 
 #[test]
 fn interrupted_online_with_an_adapter_and_dropout() {
-    compare(&Recipe { lora: lora(), ..with(Refresh::Online) }, Surrogate::new(Objective::Rdfs, 16), true);
+    compare(
+        &Recipe { lora: lora(), ..with(Refresh::Online) },
+        Surrogate::new(Objective::Rdfs, 16),
+        true,
+    );
 }
 
 #[test]
@@ -106,11 +133,16 @@ fn another_run_is_not_continued() {
     let attempt = |recipe: &Recipe, objective, n: usize, resume: bool| {
         let data = data(&tokenizer, &traces[..n]);
         let run = Run::new(folder.path(), "run", &go).resuming(resume);
-        train(&mut model(&tokenizer), &data, &Surrogate::new(objective, 9), recipe, &run).map_err(|e| e.to_string())
+        train(&mut model(&tokenizer), &data, &Surrogate::new(objective, 9), recipe, &run)
+            .map_err(|e| e.to_string())
     };
     attempt(&recipe(), Objective::Bfs, 12, false).unwrap();
     assert!(attempt(&recipe(), Objective::Bfs, 12, false).unwrap_err().contains("resume it"));
-    assert!(attempt(&recipe(), Objective::Ua, 12, true).unwrap_err().contains("objective bfs with budget 9"));
+    assert!(
+        attempt(&recipe(), Objective::Ua, 12, true)
+            .unwrap_err()
+            .contains("objective bfs with budget 9")
+    );
     assert!(attempt(&recipe(), Objective::Bfs, 11, true).unwrap_err().contains("other data"));
     let mut other = recipe();
     other.optimizer.lr = 0.01;

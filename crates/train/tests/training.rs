@@ -9,7 +9,8 @@ use catamount_model::{Backend, Config, Cpu, Model, load, load_adapter};
 use catamount_objective::{Dual, Objective, Status, Strategy, Surrogate};
 use catamount_search::Stream;
 use catamount_train::{
-    Custom, Dataset, Error, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export, prepare, score, train,
+    Custom, Dataset, Error, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export,
+    prepare, score, train,
 };
 use common::{data, lora, metrics, model, recipe, tokenizer, traces};
 
@@ -32,8 +33,18 @@ fn a_batch_is_learned_by_heart() {
         let lines = metrics(&folder.path().join(format!("{name}.metrics.jsonl")));
         let (first, last) = (&lines[0], &lines[199]);
         assert_eq!((first.step, last.step, last.steps), (1, 200, 200));
-        assert!(first.minus_log_j > 5.0 && last.minus_log_j < 0.01, "{name}: from {} to {}", first.minus_log_j, last.minus_log_j);
-        assert!(first.loss > 1.0 && last.loss < 0.01, "{name}: from {} to {}", first.loss, last.loss);
+        assert!(
+            first.minus_log_j > 5.0 && last.minus_log_j < 0.01,
+            "{name}: from {} to {}",
+            first.minus_log_j,
+            last.minus_log_j
+        );
+        assert!(
+            first.loss > 1.0 && last.loss < 0.01,
+            "{name}: from {} to {}",
+            first.loss,
+            last.loss
+        );
     }
 }
 
@@ -48,12 +59,28 @@ fn branches_see_the_same_data_in_the_same_order() {
     // So small that no parameter changes: a step's scores then tell which traces it had.
     recipe.optimizer.lr = 1e-15;
     let mut seen = Vec::new();
-    for objective in [ce(), Surrogate::new(Objective::Bfs, 64), Surrogate::new(Objective::Pass, 16)] {
+    for objective in [ce(), Surrogate::new(Objective::Bfs, 64), Surrogate::new(Objective::Pass, 16)]
+    {
         let name = objective.objective().name();
-        train(&mut model(&tokenizer), &data, &objective, &recipe, &Run::new(folder.path(), name, &go)).unwrap();
+        train(
+            &mut model(&tokenizer),
+            &data,
+            &objective,
+            &recipe,
+            &Run::new(folder.path(), name, &go),
+        )
+        .unwrap();
         let lines = metrics(&folder.path().join(format!("{name}.metrics.jsonl")));
-        seen.push(lines.iter().map(|l| (l.ce, l.p_quantiles, l.tactics, l.traces, l.lr)).collect::<Vec<_>>());
-        assert!(lines.windows(2).all(|w| w[0].ce != w[1].ce), "different steps have different traces");
+        seen.push(
+            lines
+                .iter()
+                .map(|l| (l.ce, l.p_quantiles, l.tactics, l.traces, l.lr))
+                .collect::<Vec<_>>(),
+        );
+        assert!(
+            lines.windows(2).all(|w| w[0].ce != w[1].ce),
+            "different steps have different traces"
+        );
     }
     assert!(seen[0] == seen[1] && seen[1] == seen[2]);
 }
@@ -68,7 +95,9 @@ fn infeasible_traces_are_counted_and_trained_as_with_cross_entropy() {
     let recipe = Recipe { max_steps: Some(3), ..recipe() };
     let run = |name, objective: Surrogate| {
         let mut model = model(&tokenizer);
-        let outcome = train(&mut model, &data, &objective, &recipe, &Run::new(folder.path(), name, &go)).unwrap();
+        let outcome =
+            train(&mut model, &data, &objective, &recipe, &Run::new(folder.path(), name, &go))
+                .unwrap();
         (Snapshot::take(&model).unwrap(), outcome.summary().clone())
     };
     let (ce, summary) = run("ce", ce());
@@ -94,8 +123,10 @@ fn what_is_not_finite_is_skipped_and_counted() {
     let go = AtomicBool::new(false);
     let mut recipe = Recipe { max_steps: Some(8), ..recipe() };
     (recipe.batch.examples, recipe.batch.tokens) = (4, 64);
-    let outcome = train(&mut model, &data, &ce(), &recipe, &Run::new(folder.path(), "run", &go)).unwrap();
-    // Eight traces are four steps of two; the one with the broken token takes its micro-batch with it.
+    let outcome =
+        train(&mut model, &data, &ce(), &recipe, &Run::new(folder.path(), "run", &go)).unwrap();
+    // Eight traces are four steps of two; the one with the broken token takes its micro-batch with
+    // it.
     assert_eq!((outcome.summary().steps, outcome.summary().skipped), (4, 1));
     for line in metrics(&folder.path().join("run.metrics.jsonl")) {
         assert!(line.loss.is_finite() && line.grad_norm.is_finite(), "{line:?}");
@@ -128,7 +159,10 @@ fn scores_come_in_order_and_agree_with_training() {
         long.extend(s.log_p.err());
         Ok(())
     });
-    assert!(narrow.unwrap() && long.iter().all(|e| e.contains("only 5 rows")) && !long.is_empty(), "{long:?}");
+    assert!(
+        narrow.unwrap() && long.iter().all(|e| e.contains("only 5 rows")) && !long.is_empty(),
+        "{long:?}"
+    );
     // An untrained model finds every tactic about as likely as its number of tokens says.
     for (i, s) in scored.iter().enumerate().filter(|(i, _)| *i != 3) {
         let log_p = s.log_p.as_ref().unwrap();
@@ -170,7 +204,8 @@ fn what_was_trained_is_exported_for_others() {
     let recipe = Recipe { lora: lora(), ..recipe() };
     prepare(&mut base, &recipe).unwrap();
     let objective = Surrogate::new(Objective::Ua, 16);
-    let outcome = train(&mut base, &data, &objective, &recipe, &Run::new(folder.path(), "ua", &go)).unwrap();
+    let outcome =
+        train(&mut base, &data, &objective, &recipe, &Run::new(folder.path(), "ua", &go)).unwrap();
     assert!(matches!(outcome, Outcome::Finished(_)));
     let path = folder.path().join("ua/adapter");
     export(&base, &tokenizer, "full/model", &path).unwrap();
@@ -182,7 +217,9 @@ fn what_was_trained_is_exported_for_others() {
     prepare(&mut base, &recipe).unwrap();
     assert_eq!(trained, Snapshot::take(&base).unwrap());
     let leftovers = |folder: &std::path::Path| {
-        let names = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+        let names = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
         names.filter(|n| n.starts_with('.')).count()
     };
     assert_eq!(leftovers(&folder.path().join("full")) + leftovers(&folder.path().join("ua")), 0);
@@ -198,14 +235,17 @@ fn models_that_cannot_be_trained_are_refused_in_words() {
     frozen.base_mut().for_each(|p| p.grad = None);
     let error = prepare(&mut frozen, &recipe()).unwrap_err().to_string();
     assert!(error.contains("loaded as frozen"), "{error}");
-    let error = train(&mut frozen, &data, &ce(), &recipe(), &Run::new(folder.path(), "x", &go)).unwrap_err().to_string();
+    let error = train(&mut frozen, &data, &ce(), &recipe(), &Run::new(folder.path(), "x", &go))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("no trained parameter"), "{error}");
     let mut adapted = model(&tokenizer);
     prepare(&mut adapted, &Recipe { lora: lora(), ..recipe() }).unwrap();
     assert!(prepare(&mut adapted, &recipe()).unwrap_err().to_string().contains("[lora]"));
     // A warm-up's adapter is never thrown away in silence.
     let wider = LoraRecipe { rank: 3, ..lora().unwrap() };
-    let error = prepare(&mut adapted, &Recipe { lora: Some(wider), ..recipe() }).unwrap_err().to_string();
+    let error =
+        prepare(&mut adapted, &Recipe { lora: Some(wider), ..recipe() }).unwrap_err().to_string();
     assert!(error.contains("rank 2") && error.contains("rank 3"), "{error}");
     let mut turned = lora().unwrap();
     turned.targets.reverse();
@@ -213,14 +253,24 @@ fn models_that_cannot_be_trained_are_refused_in_words() {
     let before = Snapshot::take(&adapted).unwrap();
     prepare(&mut adapted, &Recipe { lora: Some(turned), ..recipe() }).unwrap();
     assert_eq!(before, Snapshot::take(&adapted).unwrap());
-    assert_eq!(adapted.adapter.as_ref().unwrap().config.dropout, 0.0, "the recipe's dropout is in force");
+    assert_eq!(
+        adapted.adapter.as_ref().unwrap().config.dropout,
+        0.0,
+        "the recipe's dropout is in force"
+    );
     adapted.adapter.iter_mut().flat_map(|a| a.parameters_mut()).for_each(|p| p.grad = None);
-    let error = prepare(&mut adapted, &Recipe { lora: lora(), ..recipe() }).unwrap_err().to_string();
+    let error =
+        prepare(&mut adapted, &Recipe { lora: lora(), ..recipe() }).unwrap_err().to_string();
     assert!(error.contains("loaded as frozen"), "{error}");
     let mut bad = recipe();
     bad.optimizer.lr = 40.0;
-    let error = train(&mut model(&tokenizer), &data, &ce(), &bad, &Run::new(folder.path(), "y", &go)).unwrap_err();
-    assert!(matches!(&error, Error::Recipe(reason) if reason.contains("optimizer.lr = 40")), "{error}");
+    let error =
+        train(&mut model(&tokenizer), &data, &ce(), &bad, &Run::new(folder.path(), "y", &go))
+            .unwrap_err();
+    assert!(
+        matches!(&error, Error::Recipe(reason) if reason.contains("optimizer.lr = 40")),
+        "{error}"
+    );
 }
 
 /// Retry in place: what best-first search is on a trace.
@@ -264,13 +314,23 @@ fn a_strategy_of_ones_own_trains_like_a_known_one() {
     recipe.optimizer.lr = 1e-2;
     let known = Surrogate::new(Objective::Bfs, 12);
     let own = Custom { name: "retry".into(), strategy: Retry, budget: 12, absorption: 0.0 };
-    train(&mut model(&tokenizer), &data, &known, &recipe, &Run::new(folder.path(), "bfs", &go)).unwrap();
-    train(&mut model(&tokenizer), &data, &own, &recipe, &Run::new(folder.path(), "retry", &go)).unwrap();
-    let [known, own] = ["bfs", "retry"].map(|name| metrics(&folder.path().join(format!("{name}.metrics.jsonl"))));
+    train(&mut model(&tokenizer), &data, &known, &recipe, &Run::new(folder.path(), "bfs", &go))
+        .unwrap();
+    train(&mut model(&tokenizer), &data, &own, &recipe, &Run::new(folder.path(), "retry", &go))
+        .unwrap();
+    let [known, own] =
+        ["bfs", "retry"].map(|name| metrics(&folder.path().join(format!("{name}.metrics.jsonl"))));
     assert_eq!(own[0].objective, "retry");
     let last = known.len() - 1;
-    assert!(known[last].w_mean < 0.8, "the weights have fallen as tactics became likely: {:?}", known[last]);
+    assert!(
+        known[last].w_mean < 0.8,
+        "the weights have fallen as tactics became likely: {:?}",
+        known[last]
+    );
     for (a, b) in known.iter().zip(&own) {
-        assert!((a.w_mean - b.w_mean).abs() < 1e-3 && (a.loss - b.loss).abs() < 1e-2, "{a:?} {b:?}");
+        assert!(
+            (a.w_mean - b.w_mean).abs() < 1e-3 && (a.loss - b.loss).abs() < 1e-2,
+            "{a:?} {b:?}"
+        );
     }
 }

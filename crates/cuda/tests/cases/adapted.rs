@@ -1,5 +1,5 @@
-//! Linear maps with an adapter, followed by the operations that read their results: as a model calls them, few rows at a time and
-//! many.
+//! Linear maps with an adapter, followed by the operations that read their results: as a model
+//! calls them, few rows at a time and many.
 
 use catamount_model::{Backend, Dropout, Heads, Kind, Lora};
 
@@ -28,12 +28,16 @@ fn linear<B: Backend>(
     rank: usize,
     dropout: Option<Dropout>,
 ) -> B::Tensor {
-    let (inputs, width, rows) = (96, parts.len() * rank, parts.iter().map(|p| p.len()).sum::<usize>());
-    let scaled = |len, seed, factor: f32| random(len, seed).iter().map(|x| x * factor).collect::<Vec<f32>>();
+    let (inputs, width, rows) =
+        (96, parts.len() * rank, parts.iter().map(|p| p.len()).sum::<usize>());
+    let scaled =
+        |len, seed, factor: f32| random(len, seed).iter().map(|x| x * factor).collect::<Vec<f32>>();
     let a = t.tensor(&scaled(width * inputs, 1, 0.25), Kind::Trained);
     let b = t.tensor(&scaled(rows * rank, 2, 0.5), Kind::Trained);
-    let (x, weight) = (t.activation(n * inputs, 3), t.tensor(&scaled(outputs * inputs, 4, 0.125), Kind::Frozen));
-    let (mut inner, mut y) = (t.output(n * width, Kind::Activation), t.output(n * outputs, Kind::Activation));
+    let (x, weight) =
+        (t.activation(n * inputs, 3), t.tensor(&scaled(outputs * inputs, 4, 0.125), Kind::Frozen));
+    let (mut inner, mut y) =
+        (t.output(n * width, Kind::Activation), t.output(n * outputs, Kind::Activation));
     let lora = Lora { a: &a, b: &b, rank, scale: 2.0, inputs, outputs, parts, dropout };
     t.b.linear(n, outputs, inputs, &x, &weight, None, &mut y).unwrap();
     t.b.lora(n, &lora, &x, &mut inner, &mut y).unwrap();
@@ -42,7 +46,9 @@ fn linear<B: Backend>(
 
 fn swiglu<B: Backend>(t: &mut Bench<B>, n: usize, rank: usize, dropout: Option<Dropout>) {
     let f = 160;
-    for (what, parts) in [("gate and up", &[0..f, f..2 * f][..]), ("up", std::slice::from_ref(&(f..2 * f)))] {
+    for (what, parts) in
+        [("gate and up", &[0..f, f..2 * f][..]), ("up", std::slice::from_ref(&(f..2 * f)))]
+    {
         let gate_up = linear(t, n, parts, 2 * f, rank, dropout);
         let mut out = t.output(n * f, Kind::Activation);
         t.b.swiglu(n, f, &gate_up, &mut out).unwrap();
@@ -72,9 +78,13 @@ fn rotation<B: Backend>(t: &mut Bench<B>, n: usize, rank: usize) {
     let (table, positions) = (t.tensor(&table, Kind::Exact), t.index(&random_indices(n, 50, 8)));
     // Every fifth row is kept nowhere; the others attend to up to three rows, their own the last.
     let capacity = n + 30;
-    let slots: Vec<u32> = (0..n as u32).map(|i| if i % 5 == 3 { u32::MAX } else { i + 17 }).collect();
-    let own = |i: u32| if i % 5 == 4 { [0, 0, i + 17, 1] } else { [0, 0, i - i % 5 + 17, (i % 5 + 1).min(3)] };
-    let (slots, spans) = (t.index(&slots), t.index(&(0..n as u32).flat_map(own).collect::<Vec<u32>>()));
+    let slots: Vec<u32> =
+        (0..n as u32).map(|i| if i % 5 == 3 { u32::MAX } else { i + 17 }).collect();
+    let own = |i: u32| {
+        if i % 5 == 4 { [0, 0, i + 17, 1] } else { [0, 0, i - i % 5 + 17, (i % 5 + 1).min(3)] }
+    };
+    let (slots, spans) =
+        (t.index(&slots), t.index(&(0..n as u32).flat_map(own).collect::<Vec<u32>>()));
     for cached in [true, false] {
         let mut qkv = linear(t, n, &[0..q, q + kv..width], width, rank, None);
         t.b.rope(n, heads, &mut qkv, &positions, &table, !cached).unwrap();

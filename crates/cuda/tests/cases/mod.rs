@@ -1,4 +1,5 @@
-//! Every operation, forward and backward, on random inputs: run on the processor and on a GPU, then compared.
+//! Every operation, forward and backward, on random inputs: run on the processor and on a GPU, then
+//! compared.
 
 mod adapted;
 mod network;
@@ -16,7 +17,8 @@ pub use sampling::sampling;
 /// Named results of a run.
 pub type Results = Vec<(String, Vec<f32>)>;
 
-/// Uniform numbers in -1..1, with only as many bits as bf16 keeps, so that both precisions start from the same numbers.
+/// Uniform numbers in -1..1, with only as many bits as bf16 keeps, so that both precisions start
+/// from the same numbers.
 pub fn random(len: usize, seed: u64) -> Vec<f32> {
     let stream = Stream::new(seed);
     (0..len as u64).map(|i| half::bf16::from_f64(2.0 * stream.uniform(i) - 1.0).to_f32()).collect()
@@ -98,7 +100,10 @@ pub fn compare(reference: &Results, got: &Results) -> Vec<Compared> {
             let off = square(&mut r.iter().zip(g).map(|(r, g)| f64::from(*r) - f64::from(*g)));
             let size = square(&mut r.iter().map(|r| f64::from(*r)));
             let error = off / size.max(1e-30);
-            Compared { name: name.clone(), error: if error.is_finite() { error } else { f64::INFINITY } }
+            Compared {
+                name: name.clone(),
+                error: if error.is_finite() { error } else { f64::INFINITY },
+            }
         })
         .collect()
 }

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use catamount_model::{Activations, AdamW, Adapter, Backend, Batch, Config, Heads, Keep, Kind, Lora, LoraConfig, Model};
+use catamount_model::{
+    Activations, AdamW, Adapter, Backend, Batch, Config, Heads, Keep, Kind, Lora, LoraConfig, Model,
+};
 use catamount_search::Stream;
 
 use super::{Bench, Results, random};
 
-/// Three optimizer steps on an adapter of a small Qwen2-like model: losses, gradients and the adapter afterwards.
+/// Three optimizer steps on an adapter of a small Qwen2-like model: losses, gradients and the
+/// adapter afterwards.
 pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
     let mut config = Config::small(211, 256, 3, 256);
     config.heads = Heads { heads: 4, kv_heads: 2, dim: 64 };
@@ -15,14 +18,18 @@ pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
     let mut model = Model::zeros(b.clone(), config, false).unwrap();
     for (i, p) in model.base_mut().enumerate() {
         let norm = p.name.contains("norm");
-        let values: Vec<f32> = random(p.len(), i as u64).iter().map(|x| if norm { 1.0 + 0.1 * x } else { 0.08 * x }).collect();
+        let values: Vec<f32> = random(p.len(), i as u64)
+            .iter()
+            .map(|x| if norm { 1.0 + 0.1 * x } else { 0.08 * x })
+            .collect();
         b.upload(&values, &mut p.value, 0).unwrap();
     }
     let lora = LoraConfig { rank: 16, alpha: 32.0, dropout: 0.1, ..LoraConfig::default() };
     let mut adapter = Adapter::new(&*b, &model.config, lora, true, Stream::new(5)).unwrap();
     for (i, p) in adapter.parameters_mut().enumerate() {
         if p.name.ends_with("lora_B") {
-            let values: Vec<f32> = random(p.len(), 100 + i as u64).iter().map(|x| 0.05 * x).collect();
+            let values: Vec<f32> =
+                random(p.len(), 100 + i as u64).iter().map(|x| 0.05 * x).collect();
             b.upload(&values, &mut p.value, 0).unwrap();
         }
     }
@@ -50,8 +57,15 @@ pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
                 bench.keep(format!("gradient of {}", p.name), p.grad.as_ref().unwrap());
             }
         }
-        let adamw =
-            AdamW { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-6, weight_decay: 0.0, step, grad_scale: 1.0 / norm as f32 };
+        let adamw = AdamW {
+            lr: 1e-3,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-6,
+            weight_decay: 0.0,
+            step,
+            grad_scale: 1.0 / norm as f32,
+        };
         for (p, [m, v]) in model.trained_mut().zip(&mut moments) {
             let len = p.len();
             b.adamw(len, &adamw, p.grad.as_ref().unwrap(), m, v, &mut p.value).unwrap();
@@ -63,8 +77,8 @@ pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
     bench.results
 }
 
-/// The same operations run directly and through a recording, with inputs that change in between; then with other buffers
-/// under the same key.
+/// The same operations run directly and through a recording, with inputs that change in between;
+/// then with other buffers under the same key.
 pub fn recording<B: Backend>(b: &B) {
     let bench = Bench::new(b);
     let (n, d, key) = (16, 128, 41);
@@ -72,12 +86,16 @@ pub fn recording<B: Backend>(b: &B) {
     for life in 0..2u64 {
         let weight = bench.frozen(d * d, 1 + life);
         let norm = bench.frozen(d, 2);
-        let (a, narrow) = (bench.tensor(&random(16 * d, 4), Kind::Trained), bench.tensor(&random(16 * d, 5), Kind::Trained));
+        let (a, narrow) = (
+            bench.tensor(&random(16 * d, 4), Kind::Trained),
+            bench.tensor(&random(16 * d, 5), Kind::Trained),
+        );
         let mut t = bench.output(n * 16, Kind::Activation);
         let mut x = bench.activation(n * d, 3);
         let mut delta = bench.output(n * d, Kind::Activation);
         let mut sum = bench.output(n * d, Kind::Activation);
-        let mut buffers = [(); 2].map(|()| (bench.output(n * d, Kind::Activation), bench.output(n, Kind::Exact)));
+        let mut buffers =
+            [(); 2].map(|()| (bench.output(n * d, Kind::Activation), bench.output(n, Kind::Exact)));
         let mut out = bench.output(n * d, Kind::Exact);
         for round in 0..5u64 {
             b.upload(&random(n * d, 10 + round), &mut x, 0).unwrap();
@@ -91,7 +109,8 @@ pub fn recording<B: Backend>(b: &B) {
                 parts: std::slice::from_ref(&whole),
                 dropout: None,
             };
-            // An adapter works beside its linear map: what it adds must not be lost, nor come too late.
+            // An adapter works beside its linear map: what it adds must not be lost, nor come too
+            // late.
             let mut run = |(h, rstd): &mut (B::Tensor, B::Tensor), out: &mut B::Tensor| {
                 b.rms_norm(n, d, 1e-5, &x, &norm, rstd, h)?;
                 b.linear(n, d, d, h, &weight, None, &mut delta)?;

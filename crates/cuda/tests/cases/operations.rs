@@ -68,7 +68,8 @@ fn norm<B: Backend>(t: &mut Bench<B>, n: usize, d: usize) {
     t.keep(format!("add_rms_norm {n}x{d} sum"), &sum);
     t.keep(format!("add_rms_norm {n}x{d} rstd"), &rstd);
     t.keep(format!("add_rms_norm {n}x{d}"), &out);
-    let (dout, mut dx, mut dweight) = (t.activation(n * d, 4), t.activation(n * d, 5), t.exact(d, 6));
+    let (dout, mut dx, mut dweight) =
+        (t.activation(n * d, 4), t.activation(n * d, 5), t.exact(d, 6));
     t.b.rms_norm_backward(n, d, &sum, &weight, &rstd, &dout, &mut dx, Some(&mut dweight)).unwrap();
     t.keep(format!("rms_norm_backward {n}x{d} dx"), &dx);
     t.keep(format!("rms_norm_backward {n}x{d} dweight"), &dweight);
@@ -76,7 +77,8 @@ fn norm<B: Backend>(t: &mut Bench<B>, n: usize, d: usize) {
 
 fn linear<B: Backend>(t: &mut Bench<B>, n: usize, outputs: usize, inputs: usize) {
     let shape = format!("{n}x{inputs} to {outputs}");
-    let (x, weight, bias) = (t.activation(n * inputs, 1), t.frozen(outputs * inputs, 2), t.frozen(outputs, 3));
+    let (x, weight, bias) =
+        (t.activation(n * inputs, 1), t.frozen(outputs * inputs, 2), t.frozen(outputs, 3));
     let mut y = t.output(n * outputs, Kind::Activation);
     t.b.linear(n, outputs, inputs, &x, &weight, Some(&bias), &mut y).unwrap();
     t.keep(format!("linear with bias {shape}"), &y);
@@ -87,7 +89,8 @@ fn linear<B: Backend>(t: &mut Bench<B>, n: usize, outputs: usize, inputs: usize)
     t.b.linear_backward_input(n, outputs, inputs, &dy, &weight, &mut dx).unwrap();
     t.keep(format!("linear_backward_input {shape}"), &dx);
     let (mut dweight, mut dbias) = (t.exact(outputs * inputs, 5), t.exact(outputs, 6));
-    t.b.linear_backward_weight(n, outputs, inputs, &dy, &x, &mut dweight, Some(&mut dbias)).unwrap();
+    t.b.linear_backward_weight(n, outputs, inputs, &dy, &x, &mut dweight, Some(&mut dbias))
+        .unwrap();
     t.keep(format!("linear_backward_weight {shape} dweight"), &dweight);
     t.keep(format!("linear_backward_weight {shape} dbias"), &dbias);
 }
@@ -119,8 +122,11 @@ fn lora<B: Backend>(
     t.b.linear(n, outputs, inputs, &x, &weight, None, &mut y).unwrap();
     t.b.lora(n, &lora, &x, &mut inner, &mut y).unwrap();
     t.keep(format!("{what}: adapted y"), &y);
-    let (mut adapted, mut da2, mut db2) =
-        (t.output(n * inputs, Kind::Activation), t.exact(width * inputs, 7), t.exact(rows * rank, 8));
+    let (mut adapted, mut da2, mut db2) = (
+        t.output(n * inputs, Kind::Activation),
+        t.exact(width * inputs, 7),
+        t.exact(rows * rank, 8),
+    );
     t.b.linear_backward_input(n, outputs, inputs, &dy, &weight, &mut adapted).unwrap();
     t.b.lora_backward(n, &lora, &x, &inner, &dy, &mut adapted, &mut da2, &mut db2).unwrap();
     t.keep(format!("{what}: adapted dx"), &adapted);
@@ -148,19 +154,29 @@ fn attention<B: Backend>(t: &mut Bench<B>, heads: Heads, lengths: &[u32]) {
     };
     let mut qkv = t.activation(n * heads.qkv(), 1);
     let table: Vec<f32> = (0..200 * heads.dim)
-        .map(|i| if (i / (heads.dim / 2)).is_multiple_of(2) { (i as f32).cos() } else { (i as f32).sin() })
+        .map(|i| {
+            if (i / (heads.dim / 2)).is_multiple_of(2) {
+                (i as f32).cos()
+            } else {
+                (i as f32).sin()
+            }
+        })
         .collect();
     let table = t.tensor(&table, Kind::Exact);
     t.b.rope(n, heads, &mut qkv, &packed.positions, &table, false).unwrap();
     t.keep(format!("rope {what}"), &qkv);
-    let (mut out, mut lse) = (t.output(n * heads.q(), Kind::Activation), t.output(n * heads.heads, Kind::Exact));
+    let (mut out, mut lse) =
+        (t.output(n * heads.q(), Kind::Activation), t.output(n * heads.heads, Kind::Exact));
     t.b.attention(heads, &packed, &qkv, &mut out, &mut lse).unwrap();
     t.keep(format!("attention {what}"), &out);
     t.keep(format!("attention {what} lse"), &lse);
-    let (dout, mut dqkv) = (t.activation(n * heads.q(), 2), t.output(n * heads.qkv(), Kind::Activation));
+    let (dout, mut dqkv) =
+        (t.activation(n * heads.q(), 2), t.output(n * heads.qkv(), Kind::Activation));
     t.b.attention_backward(heads, &packed, &qkv, &out, &lse, &dout, &mut dqkv).unwrap();
     let all = t.host(&dqkv);
-    let rows = |from: usize, to: usize| all.chunks(heads.qkv()).flat_map(|r| r[from..to].to_vec()).collect::<Vec<f32>>();
+    let rows = |from: usize, to: usize| {
+        all.chunks(heads.qkv()).flat_map(|r| r[from..to].to_vec()).collect::<Vec<f32>>()
+    };
     let (q, k) = (heads.q(), heads.q() + heads.kv());
     for (name, part) in [("dq", rows(0, q)), ("dk", rows(q, k)), ("dv", rows(k, heads.qkv()))] {
         t.results.push((format!("attention_backward {what} {name}"), part));
@@ -173,12 +189,28 @@ fn decode<B: Backend>(t: &mut Bench<B>, heads: Heads) {
     let what = format!("{}/{}x{}", heads.heads, heads.kv_heads, heads.dim);
     let (n, capacity) = (6, 400);
     let qkv = t.activation(n * heads.qkv(), 1);
-    // Each backend keeps the cache in an order of its own, so it is filled and read through the operations only.
+    // Each backend keeps the cache in an order of its own, so it is filled and read through the
+    // operations only.
     let mut cache = t.output(capacity * 2 * heads.kv(), Kind::Activation);
     let past = t.activation(capacity * heads.qkv(), 2);
-    t.b.cache_write(capacity, heads, &past, &t.index(&(0..capacity as u32).collect::<Vec<_>>()), &mut cache).unwrap();
-    t.b.cache_write(n, heads, &qkv, &t.index(&[3, u32::MAX, 399, 17, 250, 251]), &mut cache).unwrap();
-    let spans = [[0, 0, 3, 1], [0, 0, 0, 0], [10, 100, 390, 10], [0, 17, 17, 1], [5, 0, 50, 201], [20, 131, 200, 52]];
+    t.b.cache_write(
+        capacity,
+        heads,
+        &past,
+        &t.index(&(0..capacity as u32).collect::<Vec<_>>()),
+        &mut cache,
+    )
+    .unwrap();
+    t.b.cache_write(n, heads, &qkv, &t.index(&[3, u32::MAX, 399, 17, 250, 251]), &mut cache)
+        .unwrap();
+    let spans = [
+        [0, 0, 3, 1],
+        [0, 0, 0, 0],
+        [10, 100, 390, 10],
+        [0, 17, 17, 1],
+        [5, 0, 50, 201],
+        [20, 131, 200, 52],
+    ];
     let spans = t.index(spans.as_flattened());
     let mut out = t.output(n * heads.q(), Kind::Activation);
     t.b.cache_attention(n, heads, &qkv, &cache, &spans, &mut out).unwrap();
@@ -215,7 +247,21 @@ fn head<B: Backend>(t: &mut Bench<B>, vocab: usize) {
         }
         let (mut dx, mut dweight) = (t.output(n * d, Kind::Activation), t.exact(vocab * d, 5));
         let gradient = Some(&mut dweight);
-        t.b.head_backward(n, m, vocab, d, &x, &weight, &rows, &targets, &lse, &coefficients, &mut dx, gradient).unwrap();
+        t.b.head_backward(
+            n,
+            m,
+            vocab,
+            d,
+            &x,
+            &weight,
+            &rows,
+            &targets,
+            &lse,
+            &coefficients,
+            &mut dx,
+            gradient,
+        )
+        .unwrap();
         t.keep(format!("head_backward {vocab} dx {round}"), &dx);
         t.keep(format!("head_backward {vocab} dweight {round}"), &dweight);
     }
@@ -224,9 +270,18 @@ fn head<B: Backend>(t: &mut Bench<B>, vocab: usize) {
 fn optimizer<B: Backend>(t: &mut Bench<B>) {
     let len = 1000;
     let mut value = t.tensor(&random(len, 1), Kind::Trained);
-    let (grad, mut m, mut v) = (t.exact(len, 2), t.exact(len, 3), t.tensor(&vec![0.5; len], Kind::Exact));
+    let (grad, mut m, mut v) =
+        (t.exact(len, 2), t.exact(len, 3), t.tensor(&vec![0.5; len], Kind::Exact));
     for step in 1..4 {
-        let adamw = AdamW { lr: 0.1, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1, step, grad_scale: 0.7 };
+        let adamw = AdamW {
+            lr: 0.1,
+            beta1: 0.9,
+            beta2: 0.95,
+            eps: 1e-8,
+            weight_decay: 0.1,
+            step,
+            grad_scale: 0.7,
+        };
         t.b.adamw(len, &adamw, &grad, &mut m, &mut v, &mut value).unwrap();
     }
     t.keep("adamw value", &value);

@@ -1,11 +1,15 @@
-//! A prover and a policy small enough to know everything about: prove that a number can be counted down to zero.
+//! A prover and a policy small enough to know everything about: prove that a number can be counted
+//! down to zero.
 
 use std::collections::VecDeque;
 
-use catamount_search::{Checked, Environment, Fault, Policy, Request, RequestId, Sample, Session, StateId, Verdict};
+use catamount_search::{
+    Checked, Environment, Fault, Policy, Request, RequestId, Sample, Session, StateId, Verdict,
+};
 use catamount_traces::Theorem;
 
-/// Theorem `countdown-N`: subtract 1, 2 or 3 until exactly nothing is left. Odd leftovers above one reject `sub 2`.
+/// Theorem `countdown-N`: subtract 1, 2 or 3 until exactly nothing is left. Odd leftovers above one
+/// reject `sub 2`.
 pub struct Countdown {
     /// Opening this theorem fails.
     pub broken: Option<String>,
@@ -32,7 +36,10 @@ impl Session for Counting {
             Some(0) => Verdict::Proved,
             Some(left) => {
                 self.states.push(left);
-                Verdict::Open { state: StateId(self.states.len() as u32 - 1), text: left.to_string() }
+                Verdict::Open {
+                    state: StateId(self.states.len() as u32 - 1),
+                    text: left.to_string(),
+                }
             }
             None => Verdict::Rejected { reason: format!("`{tactic}` does not apply") },
         })
@@ -51,7 +58,11 @@ impl Environment for Countdown {
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
         let start: i64 = theorem.statement.parse().map_err(|_| Fault("no number".into()))?;
         let end = tactics.iter().try_fold(start, |left, tactic| step(left, tactic));
-        Ok(if end == Some(0) { Checked::Proved { axioms: vec![] } } else { Checked::Refused { reason: "not zero".into() } })
+        Ok(if end == Some(0) {
+            Checked::Proved { axioms: vec![] }
+        } else {
+            Checked::Refused { reason: "not zero".into() }
+        })
     }
 
     fn describe(&self) -> String {
@@ -59,7 +70,8 @@ impl Environment for Countdown {
     }
 }
 
-/// Samples `sub 1` to `sub 6` uniformly, answering at most `batch` questions a poll, the newest first.
+/// Samples `sub 1` to `sub 6` uniformly, answering at most `batch` questions a poll, the newest
+/// first.
 pub struct Uniform {
     pub batch: usize,
     pub queue: VecDeque<Request>,

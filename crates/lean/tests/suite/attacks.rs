@@ -26,7 +26,10 @@ fn all_refused(lines: &str) {
     let mut wrong = Vec::new();
     for (attack, ruling) in attacks.iter().zip(&rulings) {
         assert_eq!(attack.claim.name, ruling.name, "rulings come in the order of the claims");
-        if ruling.verdict != RulingVerdict::Refused || ruling.reason.is_empty() || !ruling.reason.contains(&attack.reason) {
+        if ruling.verdict != RulingVerdict::Refused
+            || ruling.reason.is_empty()
+            || !ruling.reason.contains(&attack.reason)
+        {
             wrong.push(ruling);
         }
     }
@@ -77,6 +80,8 @@ fn a_claim_in_a_process_of_its_own_is_ruled_on_alike() {
     let honest = include_str!("../../attacks/honest.jsonl").lines().next().unwrap();
     let attack = include_str!("../../attacks/header.jsonl").lines().next().unwrap();
     let mut verdicts = Vec::new();
-    fresh.rule_lines(format!("{honest}\n{attack}").as_bytes(), |r| verdicts.push(r.verdict)).unwrap();
+    fresh
+        .rule_lines(format!("{honest}\n{attack}").as_bytes(), |r| verdicts.push(r.verdict))
+        .unwrap();
     assert_eq!(verdicts, [RulingVerdict::Proved, RulingVerdict::Refused]);
 }

@@ -1,4 +1,5 @@
-//! Things that go wrong around a proof: tactics that eat time or memory, that print, broken downloads, missing tools.
+//! Things that go wrong around a proof: tactics that eat time or memory, that print, broken
+//! downloads, missing tools.
 
 use std::fs;
 use std::process::Command;
@@ -25,12 +26,17 @@ fn reason(verdict: Verdict) -> String {
 #[test]
 fn a_tactic_that_never_ends_is_stopped_and_the_session_goes_on() {
     // So many heartbeats that only the clock is left.
-    let lean = one_worker(|o| (o.request_limit, o.heartbeats) = (Duration::from_secs(15), 100_000_000));
+    let lean =
+        one_worker(|o| (o.request_limit, o.heartbeats) = (Duration::from_secs(15), 100_000_000));
     let mut session = lean.open(&theorem("theorem t (p : Prop) : p → p")).unwrap();
-    let Verdict::Open { state, .. } = session.apply(StateId(0), "intro h").unwrap() else { panic!("intro is valid") };
-    // Each round takes a while, because `repeat` calls itself: in a quick one, a quick machine runs out of stack before the limit.
+    let Verdict::Open { state, .. } = session.apply(StateId(0), "intro h").unwrap() else {
+        panic!("intro is valid")
+    };
+    // Each round takes a while, because `repeat` calls itself: in a quick one, a quick machine runs
+    // out of stack before the limit.
     let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in \
-                   repeat (have k : ∀ x y : Nat, x < y → y < x + 3 → y = x + 1 ∨ y = x + 2 := (by intro x y _ _; omega); clear k)";
+                   repeat (have k : ∀ x y : Nat, x < y → y < x + 3 → y = x + 1 ∨ y = x + 2 := (by \
+                   intro x y _ _; omega); clear k)";
     let before = lean.process_ids();
     let why = reason(session.apply(state, endless).unwrap());
     assert!(why.starts_with("limit: no answer within 15 s"), "{why}");
@@ -44,7 +50,8 @@ fn a_tactic_that_eats_memory_is_stopped_and_the_session_goes_on() {
     let lean = one_worker(|o| o.memory_mb = 1000);
     let mut session = lean.open(&theorem("theorem t (p : Prop) : p → p")).unwrap();
     let hungry = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in \
-                  exact absurd (show (List.replicate 3000000 0 ++ List.range 3000000).length = 1 by decide +kernel) (by decide)";
+                  exact absurd (show (List.replicate 3000000 0 ++ List.range 3000000).length = 1 \
+                  by decide +kernel) (by decide)";
     let why = reason(session.apply(StateId(0), hungry).unwrap());
     assert!(why.starts_with("limit"), "{why}");
     assert_eq!(session.apply(StateId(0), "exact id").unwrap(), Verdict::Proved);
@@ -65,7 +72,10 @@ theorem quiet : 1 = 1 := by
     fs::write(folder.path().join("Loud.lean"), format!("import Lean\n{text}")).unwrap();
     let lean = one_worker(|o| o.root = Some(folder.path().into()));
     let mut session = lean.open(&in_library("Loud.lean", "quiet")).unwrap();
-    assert!(matches!(session.apply(StateId(0), "shout").unwrap(), Verdict::Open { .. }), "printing proves nothing");
+    assert!(
+        matches!(session.apply(StateId(0), "shout").unwrap(), Verdict::Open { .. }),
+        "printing proves nothing"
+    );
     assert_eq!(session.apply(StateId(0), "shout\nrfl").unwrap(), Verdict::Proved);
 }
 
@@ -86,7 +96,9 @@ fn a_worker_is_replaced_when_it_has_served_its_time() {
 #[test]
 fn more_sessions_than_workers_share_them() {
     let lean = one_worker(|_| ());
-    let mut sessions: Vec<_> = (0..3).map(|n| lean.open(&theorem(&format!("theorem t : {n} + 1 = 1 + {n}"))).unwrap()).collect();
+    let mut sessions: Vec<_> = (0..3)
+        .map(|n| lean.open(&theorem(&format!("theorem t : {n} + 1 = 1 + {n}"))).unwrap())
+        .collect();
     for (n, session) in sessions.iter_mut().enumerate() {
         assert_eq!(session.root(), format!("⊢ {n} + 1 = 1 + {n}"));
         assert_eq!(session.apply(StateId(0), "rfl").unwrap(), Verdict::Proved);
@@ -99,14 +111,19 @@ fn a_damaged_download_is_refused_and_leaves_nothing_behind() {
     let cache = folder.path().join("cache");
     let broken = |package: &std::path::Path| {
         let host = Host::Wasm { cache: Some(cache.clone()), package: Some(package.to_path_buf()) };
-        Lean::new(Options { host, ..Options::default() }).err().expect("the package is not the real one").to_string()
+        Lean::new(Options { host, ..Options::default() })
+            .err()
+            .expect("the package is not the real one")
+            .to_string()
     };
     let not_gzip = folder.path().join("garbage.tgz");
     fs::write(&not_gzip, b"this is not an archive").unwrap();
     assert!(broken(&not_gzip).contains("damaged"));
     let wrong = folder.path().join("wrong.tgz");
-    let mut archive =
-        tar::Builder::new(flate2::write::GzEncoder::new(fs::File::create(&wrong).unwrap(), flate2::Compression::fast()));
+    let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(
+        fs::File::create(&wrong).unwrap(),
+        flate2::Compression::fast(),
+    ));
     for name in ["lean.js", "lean.wasm", "lean-lib.tar.gz"] {
         let mut header = tar::Header::new_gnu();
         header.set_size(4);
@@ -116,7 +133,11 @@ fn a_damaged_download_is_refused_and_leaves_nothing_behind() {
     archive.into_inner().unwrap().finish().unwrap();
     let said = broken(&wrong);
     assert!(said.contains("sha256") && said.contains("expected"), "{said}");
-    let left: Vec<_> = fs::read_dir(&cache).unwrap().map(|e| e.unwrap().file_name()).filter(|n| n != "lock").collect();
+    let left: Vec<_> = fs::read_dir(&cache)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .filter(|n| n != "lock")
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -127,9 +148,17 @@ fn missing_tools_are_named_with_what_to_install() {
         // The child: no program can be found here.
         let folder = tempfile::tempdir().unwrap();
         let wasm = Host::Wasm { cache: Some(folder.path().join("cache")), package: None };
-        let said = |host| Lean::new(Options { host, ..Options::default() }).err().expect("there are no tools").to_string();
+        let said = |host| {
+            Lean::new(Options { host, ..Options::default() })
+                .err()
+                .expect("there are no tools")
+                .to_string()
+        };
         let no_node = said(wasm);
-        assert!(no_node.contains("`node` was not found") && no_node.contains("install"), "{no_node}");
+        assert!(
+            no_node.contains("`node` was not found") && no_node.contains("install"),
+            "{no_node}"
+        );
         let no_lake = said(Host::Native { project: folder.path().into() });
         assert!(no_lake.contains("`lake` was not found") && no_lake.contains("elan"), "{no_lake}");
         let found = catamount_lean::diagnose(Some(folder.path().into()));
@@ -137,8 +166,12 @@ fn missing_tools_are_named_with_what_to_install() {
         return;
     }
     let name = "faults::missing_tools_are_named_with_what_to_install";
-    let child =
-        Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env("PATH", "").env(MARK, "1").output().unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name])
+        .env("PATH", "")
+        .env(MARK, "1")
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success() && said.contains("1 passed"), "{said}");
 }
@@ -150,13 +183,20 @@ fn a_missing_npm_is_named() {
     if std::env::var_os(MARK).is_some() {
         let folder = tempfile::tempdir().unwrap();
         let host = Host::Wasm { cache: Some(folder.path().join("cache")), package: None };
-        let said = Lean::new(Options { host, ..Options::default() }).err().expect("there is no npm").to_string();
+        let said = Lean::new(Options { host, ..Options::default() })
+            .err()
+            .expect("there is no npm")
+            .to_string();
         assert!(said.contains("`npm` was not found") && said.contains("apt install npm"), "{said}");
         return;
     }
     let bin = tempfile::tempdir().unwrap();
     let node = Command::new("sh").args(["-c", "command -v node"]).output().unwrap();
-    std::os::unix::fs::symlink(String::from_utf8(node.stdout).unwrap().trim(), bin.path().join("node")).unwrap();
+    std::os::unix::fs::symlink(
+        String::from_utf8(node.stdout).unwrap().trim(),
+        bin.path().join("node"),
+    )
+    .unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "faults::a_missing_npm_is_named"])
         .env("PATH", bin.path())

@@ -1,4 +1,5 @@
-//! Workers killed at random moments during evaluations by every strategy: the final table does not change.
+//! Workers killed at random moments during evaluations by every strategy: the final table does not
+//! change.
 
 use std::fs;
 use std::sync::Arc;
@@ -32,7 +33,11 @@ fn children(marker: &str) -> Vec<i32> {
         .filter_map(|e| e.file_name().to_string_lossy().parse::<i32>().ok())
         .filter(|pid| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let parent = stat.rsplit(')').next().and_then(|s| s.split_whitespace().nth(1)).and_then(|p| p.parse::<u32>().ok());
+            let parent = stat
+                .rsplit(')')
+                .next()
+                .and_then(|s| s.split_whitespace().nth(1))
+                .and_then(|p| p.parse::<u32>().ok());
             let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             parent == Some(me) && String::from_utf8_lossy(&command).contains(marker)
         })
@@ -43,7 +48,10 @@ fn children(marker: &str) -> Vec<i32> {
 fn killing_workers_at_random_moments_changes_no_result() {
     let calm = table(&marked(&["Init"]));
     let count = |outcome| calm.iter().flatten().filter(|r| r.outcome == outcome).count();
-    assert!(count(Outcome::Proved) > 0 && count(Outcome::Budget) > 0 && count(Outcome::Error) == 0, "{calm:#?}");
+    assert!(
+        count(Outcome::Proved) > 0 && count(Outcome::Budget) > 0 && count(Outcome::Error) == 0,
+        "{calm:#?}"
+    );
 
     let lean = marked(&["Init", "Init.Data.Bool"]);
     let killed = AtomicUsize::new(0);
@@ -72,8 +80,10 @@ fn kill_some(killed: &AtomicUsize) {
         }
         thread::sleep(Duration::from_secs_f64(0.5 + 5.0 * stream.uniform(2 * n)));
         let victims = children("Init.Data.Bool");
-        if let Some(pid) = victims.get((stream.uniform(2 * n + 1) * victims.len() as f64) as usize) {
-            // SAFETY: the process was a child of this one a moment ago; if it has just been replaced, nothing is hit.
+        if let Some(pid) = victims.get((stream.uniform(2 * n + 1) * victims.len() as f64) as usize)
+        {
+            // SAFETY: the process was a child of this one a moment ago; if it has just been
+            // replaced, nothing is hit.
             unsafe { libc::kill(*pid, libc::SIGKILL) };
             killed.fetch_add(1, Ordering::Relaxed);
         }

@@ -22,7 +22,11 @@ fn parts() -> (Vec<&'static Trace>, Vec<&'static Trace>) {
     let of_files = |t: &Trace| t.theorem.file.as_deref().is_some_and(|file| FILES.contains(&file));
     let (mut searched, mut learned) = (Vec::new(), Vec::new());
     for (at, trace) in traced().traces.iter().enumerate() {
-        if of_files(trace) && at % HELD_OUT == 0 { searched.push(trace) } else { learned.push(trace) }
+        if of_files(trace) && at % HELD_OUT == 0 {
+            searched.push(trace)
+        } else {
+            learned.push(trace)
+        }
     }
     (searched, learned)
 }
@@ -48,7 +52,10 @@ pub fn evaluate(lean: &Arc<dyn Environment>, strategy: &str, every: usize) -> Ve
     };
     let mut records = Vec::new();
     let jobs = searched.iter().step_by(every).map(job).collect();
-    search_all(lean, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut |done| records.push(done.record)).unwrap();
+    search_all(lean, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut |done| {
+        records.push(done.record)
+    })
+    .unwrap();
     records.sort_by(|a, b| a.theorem.cmp(&b.theorem));
     records
 }
@@ -63,7 +70,12 @@ fn every_strategy_finds_proofs_that_stand() {
         assert_eq!(records.len(), searched.len());
         assert!(records.iter().all(|r| r.outcome != Outcome::Error), "{strategy}: {records:?}");
         let found: Vec<_> = records.into_iter().filter(|r| r.outcome == Outcome::Proved).collect();
-        assert!(found.len() * 8 >= searched.len(), "{strategy}: {} of {}", found.len(), searched.len());
+        assert!(
+            found.len() * 8 >= searched.len(),
+            "{strategy}: {} of {}",
+            found.len(),
+            searched.len()
+        );
         proofs.extend(found.into_iter().map(|r| (r.theorem, r.tactics)));
     }
     // Some once more, by an environment that took no part in any of it.
@@ -72,6 +84,9 @@ fn every_strategy_finds_proofs_that_stand() {
     proofs.dedup();
     for (name, tactics) in proofs.into_iter().step_by(3) {
         let theorem = &searched.iter().find(|t| t.theorem.name == name).unwrap().theorem;
-        assert!(matches!(another.check(theorem, &tactics).unwrap(), Checked::Proved { .. }), "{name}: {tactics:?}");
+        assert!(
+            matches!(another.check(theorem, &tactics).unwrap(), Checked::Proved { .. }),
+            "{name}: {tactics:?}"
+        );
     }
 }

@@ -28,7 +28,10 @@ fn a_state_can_be_branched_from_any_number_of_times() {
     let (intro, text) = open(session.apply(root, "intro h").unwrap());
     assert_eq!(text, "p q : Prop\nh : p ∨ q\n⊢ q ∨ p");
     let (cases, text) = open(session.apply(intro, "cases h").unwrap());
-    assert_eq!(text, "case inl\np q : Prop\nh✝ : p\n⊢ q ∨ p\n\ncase inr\np q : Prop\nh✝ : q\n⊢ q ∨ p");
+    assert_eq!(
+        text,
+        "case inl\np q : Prop\nh✝ : p\n⊢ q ∨ p\n\ncase inr\np q : Prop\nh✝ : q\n⊢ q ∨ p"
+    );
     let (_, one_left) = open(session.apply(cases, "exact Or.inr ‹p›").unwrap());
     assert_eq!(one_left, "case inr\np q : Prop\nh✝ : q\n⊢ q ∨ p");
     session.release(cases);
@@ -57,12 +60,24 @@ fn a_theorem_of_a_file_is_opened_where_it_stands() {
     let mut session = lean().open(&place).unwrap();
     assert_eq!(session.root(), "ms ns : List Nat\n⊢ total (ms ++ ns) = total ms + total ns");
     // What the file proves later is not there yet; what it proved before is, under its short name.
-    assert!(reason(session.apply(StateId(0), "exact total_reverse ms").unwrap()).contains("total_reverse"));
+    assert!(
+        reason(session.apply(StateId(0), "exact total_reverse ms").unwrap())
+            .contains("total_reverse")
+    );
     let (state, _) = open(session.apply(StateId(0), "induction ms").unwrap());
     let (state, _) = open(session.apply(state, "simp [total]").unwrap());
-    let (state, _) = open(session.apply(state, "rw [List.cons_append, total_cons, total_cons, Nat.add_assoc]").unwrap());
+    let (state, _) = open(
+        session
+            .apply(state, "rw [List.cons_append, total_cons, total_cons, Nat.add_assoc]")
+            .unwrap(),
+    );
     assert_eq!(session.apply(state, "omega").unwrap(), Verdict::Proved);
-    let tactics = ["induction ms", "simp [total]", "rw [List.cons_append, total_cons, total_cons, Nat.add_assoc]", "omega"];
+    let tactics = [
+        "induction ms",
+        "simp [total]",
+        "rw [List.cons_append, total_cons, total_cons, Nat.add_assoc]",
+        "omega",
+    ];
     let tactics = tactics.map(String::from);
     assert!(matches!(lean().check(&place, &tactics).unwrap(), Checked::Proved { .. }));
     assert!(matches!(lean().check(&place, &tactics[..2]).unwrap(), Checked::Refused { .. }));
@@ -71,7 +86,10 @@ fn a_theorem_of_a_file_is_opened_where_it_stands() {
 #[test]
 fn what_is_not_there_is_a_fault_that_says_so() {
     let fault = |t: &Theorem| lean().open(t).err().expect("there is no such theorem").to_string();
-    assert!(fault(&in_library("List.lean", "Library.List.nothing")).contains("no theorem `Library.List.nothing`"));
+    assert!(
+        fault(&in_library("List.lean", "Library.List.nothing"))
+            .contains("no theorem `Library.List.nothing`")
+    );
     assert!(fault(&in_library("Nothing.lean", "t")).contains("Nothing.lean"));
     assert!(fault(&theorem("theorem t : nonsense")).contains("nonsense"));
     let rootless = Lean::new(Options { root: None, ..options() }).unwrap();
@@ -82,13 +100,19 @@ fn what_is_not_there_is_a_fault_that_says_so() {
 fn axioms_are_reported_and_can_be_forbidden() {
     let claim = Claim {
         name: "choice".into(),
-        statement: "theorem t (p : Nat → Prop) (h : ∃ n, p n) : p (Classical.choice ⟨h.choose⟩) ∨ True".into(),
+        statement:
+            "theorem t (p : Nat → Prop) (h : ∃ n, p n) : p (Classical.choice ⟨h.choose⟩) ∨ True"
+                .into(),
         tactics: vec!["exact Or.inr trivial".into()],
         ..Claim::default()
     };
     let ruling = lean().rule(&claim).unwrap();
-    assert_eq!((ruling.verdict, ruling.axioms), (RulingVerdict::Proved, vec!["Classical.choice".to_owned()]));
-    let strict = Lean::new(Options { allowed_axioms: vec!["propext".into()], ..options() }).unwrap();
+    assert_eq!(
+        (ruling.verdict, ruling.axioms),
+        (RulingVerdict::Proved, vec!["Classical.choice".to_owned()])
+    );
+    let strict =
+        Lean::new(Options { allowed_axioms: vec!["propext".into()], ..options() }).unwrap();
     let ruling = strict.rule(&claim).unwrap();
     assert_eq!(ruling.verdict, RulingVerdict::Refused);
     assert!(ruling.reason.contains("Classical.choice"), "{}", ruling.reason);
@@ -100,14 +124,18 @@ fn an_exported_proof_can_be_pasted() {
         header: Some("namespace Pasted\nvariable {α : Type}".into()),
         ..theorem("theorem t (xs : List α) : xs ++ [] = xs")
     };
-    let tactics = ["induction xs", "rfl", "rename_i x xs ih", "rw [List.cons_append, ih]"].map(String::from);
+    let tactics =
+        ["induction xs", "rfl", "rename_i x xs ih", "rw [List.cons_append, ih]"].map(String::from);
     assert!(matches!(lean().check(&theorem, &tactics).unwrap(), Checked::Proved { .. }));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("Pasted.lean"), export(&theorem, &tactics)).unwrap();
     let report = trace(&Options { root: None, ..options() }, folder.path(), |_| ()).unwrap();
     assert_eq!(report.problems, []);
     assert_eq!(report.traces[0].theorem.name, "Pasted.t");
-    assert_eq!(report.traces[0].steps.iter().map(|s| s.tactic.clone()).collect::<Vec<_>>(), tactics);
+    assert_eq!(
+        report.traces[0].steps.iter().map(|s| s.tactic.clone()).collect::<Vec<_>>(),
+        tactics
+    );
 }
 
 #[test]

@@ -18,7 +18,12 @@ pub fn library() -> &'static PathBuf {
 
 /// Settings for tests: quick to give up, and one process for many checks.
 pub fn options() -> Options {
-    Options { root: Some(library().clone()), checks_per_header: 1000, heartbeats: 50_000, ..Options::default() }
+    Options {
+        root: Some(library().clone()),
+        checks_per_header: 1000,
+        heartbeats: 50_000,
+        ..Options::default()
+    }
 }
 
 /// An environment with two workers.
@@ -29,7 +34,8 @@ pub fn lean() -> &'static Lean {
 
 /// The bundled library, traced once for all tests.
 pub fn traced() -> &'static TraceReport {
-    static REPORT: LazyLock<TraceReport> = LazyLock::new(|| trace(&options(), library(), |_| ()).expect("it can be traced"));
+    static REPORT: LazyLock<TraceReport> =
+        LazyLock::new(|| trace(&options(), library(), |_| ()).expect("it can be traced"));
     &REPORT
 }
 

@@ -29,7 +29,9 @@ fn the_bundled_library_traces_and_replays() {
                     state = next;
                 }
                 Verdict::Proved => assert_eq!(step.next.as_deref(), Some("")),
-                Verdict::Rejected { reason } => panic!("{}: {}: {reason}", trace.theorem.name, step.tactic),
+                Verdict::Rejected { reason } => {
+                    panic!("{}: {}: {reason}", trace.theorem.name, step.tactic)
+                }
             }
         }
     }
@@ -74,7 +76,8 @@ theorem after (p : Prop) (h : p) : p := by
     let kept: Vec<&str> = report.traces.iter().map(|t| t.theorem.name.as_str()).collect();
     assert_eq!(kept, ["good", "after"]);
     assert_eq!((report.theorems, report.by_tactics), (7, 6));
-    let lost: Vec<(&str, &str)> = report.lost.iter().map(|l| (l.name.as_str(), l.why.as_str())).collect();
+    let lost: Vec<(&str, &str)> =
+        report.lost.iter().map(|l| (l.name.as_str(), l.why.as_str())).collect();
     assert_eq!(
         lost,
         [
@@ -93,8 +96,13 @@ theorem after (p : Prop) (h : p) : p := by
 fn files_that_import_each_other_are_elaborated_in_order() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("Sub")).unwrap();
-    fs::write(folder.path().join("A.lean"), "import Sub.B\n\ntheorem a : B.two = 2 := by\n  rw [B.two_eq]\n").unwrap();
-    let b = "namespace B\ndef two : Nat := 1 + 1\ntheorem two_eq : two = 2 := by\n  unfold two\n  rfl\nend B\n";
+    fs::write(
+        folder.path().join("A.lean"),
+        "import Sub.B\n\ntheorem a : B.two = 2 := by\n  rw [B.two_eq]\n",
+    )
+    .unwrap();
+    let b = "namespace B\ndef two : Nat := 1 + 1\ntheorem two_eq : two = 2 := by\n  unfold two\n  \
+     rfl\nend B\n";
     fs::write(folder.path().join("Sub/B.lean"), b).unwrap();
     let options = Options { root: Some(folder.path().into()), workers: 1, ..options() };
     let mut seen = Vec::new();

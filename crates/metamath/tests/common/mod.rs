@@ -18,7 +18,11 @@ pub fn toy() -> Database {
 /// A database of Debian's `metamath-databases`.
 pub fn debian(name: &str) -> PathBuf {
     let path = Path::new("/usr/share/metamath/databases").join(name);
-    assert!(path.exists(), "{} is not there: install Debian's `metamath-databases` to run this test", path.display());
+    assert!(
+        path.exists(),
+        "{} is not there: install Debian's `metamath-databases` to run this test",
+        path.display()
+    );
     path
 }
 
@@ -34,19 +38,20 @@ pub fn tactics(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// Whether Debian's `metamath` program accepts a database. Its last line says that all proofs were verified even after errors,
-/// so the errors are looked for too; the text is what it said.
+/// Whether Debian's `metamath` program accepts a database. Its last line says that all proofs were
+/// verified even after errors, so the errors are looked for too; the text is what it said.
 pub fn metamath(text: &[u8], name: &str) -> Result<(), String> {
     let path = std::env::temp_dir().join(format!("catamount-{}-{name}.mm", std::process::id()));
     std::fs::write(&path, text).expect("a writable temporary folder");
-    let commands = [format!("read '{}'", path.display()), "verify proof *".to_owned(), "exit".to_owned()];
-    let output = Command::new("metamath")
-        .args(commands)
-        .output()
-        .expect("the `metamath` program must be installed for this test (Debian package `metamath`)");
+    let commands =
+        [format!("read '{}'", path.display()), "verify proof *".to_owned(), "exit".to_owned()];
+    let output = Command::new("metamath").args(commands).output().expect(
+        "the `metamath` program must be installed for this test (Debian package `metamath`)",
+    );
     std::fs::remove_file(&path).expect("the file just written");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let accepted =
-        said.contains("All proofs in the database were verified") && !said.contains("?Error") && !said.contains("?Warning");
+    let accepted = said.contains("All proofs in the database were verified")
+        && !said.contains("?Error")
+        && !said.contains("?Warning");
     if accepted { Ok(()) } else { Err(said) }
 }

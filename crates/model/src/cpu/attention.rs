@@ -1,4 +1,5 @@
-//! Causal attention over packed sequences, a block of queries at a time: scores exist for one block only.
+//! Causal attention over packed sequences, a block of queries at a time: scores exist for one block
+//! only.
 
 use rayon::prelude::*;
 
@@ -12,8 +13,10 @@ const BLOCK: usize = 56;
 
 /// One sequence and one key/value head: the unit of parallel work.
 fn tasks(heads: Heads, starts: &[u32]) -> Vec<(usize, usize, usize)> {
-    let mut tasks: Vec<_> =
-        starts.windows(2).flat_map(|w| (0..heads.kv_heads).map(move |h| (w[0] as usize, (w[1] - w[0]) as usize, h))).collect();
+    let mut tasks: Vec<_> = starts
+        .windows(2)
+        .flat_map(|w| (0..heads.kv_heads).map(move |h| (w[0] as usize, (w[1] - w[0]) as usize, h)))
+        .collect();
     // The longest first, so that the cores finish together.
     tasks.sort_by_key(|&(first, len, head)| (std::cmp::Reverse(len), first, head));
     tasks
@@ -34,8 +37,8 @@ fn worth_it(heads: Heads, starts: &[u32]) -> bool {
 }
 
 simd! {
-    /// Causal softmax of a block of scores, in place; row `i` sees `first + i + 1` keys. Leaves zeros beyond and returns
-    /// the log-sum-exp of each row's scaled scores.
+    /// Causal softmax of a block of scores, in place; row `i` sees `first + i + 1` keys. Leaves
+    /// zeros beyond and returns the log-sum-exp of each row's scaled scores.
     pub fn softmax(scores: &mut [f32], keys: usize, first: usize, scale: f32, lse: &mut [f32]) {
         for (i, (row, lse)) in scores.chunks_exact_mut(keys).zip(lse).enumerate() {
             let (seen, hidden) = row.split_at_mut(first + i + 1);
@@ -66,14 +69,33 @@ pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: 
                 let keys = first + queries;
                 let q = &qkv[(row0 + first) * width + head * dim..];
                 let s = &mut scores[..queries * keys];
-                gemm_here(queries, keys, dim, Mat::rows(q, width), Mat::columns(k, width), Start::Zero, s, keys);
+                gemm_here(
+                    queries,
+                    keys,
+                    dim,
+                    Mat::rows(q, width),
+                    Mat::columns(k, width),
+                    Start::Zero,
+                    s,
+                    keys,
+                );
                 softmax(s, keys, first, scale, &mut block_lse[..queries]);
-                gemm_here(queries, dim, keys, Mat::rows(s, keys), Mat::rows(v, width), Start::Zero, &mut block_out, dim);
+                gemm_here(
+                    queries,
+                    dim,
+                    keys,
+                    Mat::rows(s, keys),
+                    Mat::rows(v, width),
+                    Start::Zero,
+                    &mut block_out,
+                    dim,
+                );
                 for i in 0..queries {
                     let row = row0 + first + i;
                     // SAFETY: this row and head belong to this task.
                     unsafe {
-                        out.part(row * heads.q() + head * dim, dim).copy_from_slice(&block_out[i * dim..][..dim]);
+                        out.part(row * heads.q() + head * dim, dim)
+                            .copy_from_slice(&block_out[i * dim..][..dim]);
                         lse.part(row * heads.heads + head, 1)[0] = block_lse[i];
                     }
                 }
@@ -83,8 +105,9 @@ pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: 
 }
 
 simd! {
-    /// Turns scores into probabilities `p` and `dp` into the scores' gradient, both zero where a key is hidden. The mean of `dp`
-    /// is taken over these very numbers: where one key has nearly all the probability, almost everything cancels.
+    /// Turns scores into probabilities `p` and `dp` into the scores' gradient, both zero where a
+    /// key is hidden. The mean of `dp` is taken over these very numbers: where one key has nearly
+    /// all the probability, almost everything cancels.
     pub fn softmax_backward(p: &mut [f32], dp: &mut [f32], keys: usize, first: usize, scale: f32, lse: &[f32]) {
         for (i, (p, dp)) in p.chunks_exact_mut(keys).zip(dp.chunks_exact_mut(keys)).enumerate() {
             let seen = first + i + 1;
@@ -101,7 +124,14 @@ simd! {
 }
 
 /// The gradient with respect to `qkv`.
-pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], lse: &[f32], dout: &[f32], dqkv: &mut [f32]) {
+pub fn backward(
+    heads: Heads,
+    starts: &[u32],
+    qkv: &[f32],
+    lse: &[f32],
+    dout: &[f32],
+    dqkv: &mut [f32],
+) {
     let (dim, width, group) = (heads.dim, heads.qkv(), heads.heads / heads.kv_heads);
     let scale = 1.0 / (dim as f32).sqrt();
     let dqkv = Shared::new(dqkv);
@@ -129,10 +159,20 @@ pub fn backward(heads: Heads, starts: &[u32], qkv: &[f32], lse: &[f32], dout: &[
                 softmax_backward(p, dp, keys, first, scale, &block_lse);
                 gemm_here(keys, dim, queries, Mat::columns(p, keys), go, Start::Old, &mut dv, dim);
                 gemm_here(keys, dim, queries, Mat::columns(dp, keys), q, Start::Old, &mut dk, dim);
-                gemm_here(queries, dim, keys, Mat::rows(dp, keys), Mat::rows(k, width), Start::Zero, &mut dq, dim);
+                gemm_here(
+                    queries,
+                    dim,
+                    keys,
+                    Mat::rows(dp, keys),
+                    Mat::rows(k, width),
+                    Start::Zero,
+                    &mut dq,
+                    dim,
+                );
                 for i in 0..queries {
                     // SAFETY: this row's query head belongs to this task.
-                    unsafe { dqkv.part((row + i) * width + head * dim, dim) }.copy_from_slice(&dq[i * dim..][..dim]);
+                    unsafe { dqkv.part((row + i) * width + head * dim, dim) }
+                        .copy_from_slice(&dq[i * dim..][..dim]);
                 }
             }
         }

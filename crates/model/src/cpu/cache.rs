@@ -1,11 +1,13 @@
-//! The key/value cache as the processor reads it: one plane per head, `[2, kv heads, capacity, dim]`, so that a head walks its
-//! past in the order of memory. Decoding reads the whole past of every sample at every step; it is bound by memory, not by sums.
+//! The key/value cache as the processor reads it: one plane per head, `[2, kv heads, capacity,
+//! dim]`, so that a head walks its past in the order of memory. Decoding reads the whole past of
+//! every sample at every step; it is bound by memory, not by sums.
 
 use super::parallel::{Shared, rows};
 use super::simd::{LANES, dot, exp_sum, max, prefetch, simd};
 use crate::{Heads, Span};
 
-/// How far ahead of the sums rows are asked for, in numbers: the past of a batch does not fit a cache.
+/// How far ahead of the sums rows are asked for, in numbers: the past of a batch does not fit a
+/// cache.
 const AHEAD: usize = 512;
 
 /// Keys and values of `n` rows into their slots; `u32::MAX` is a row that is not kept.
@@ -50,7 +52,13 @@ simd! {
 
 /// `16 V` columns from `first` on of the sum of values weighted by `scores`; returns how many.
 #[inline(always)]
-fn mix<const V: usize>(scores: &[f32], runs: [(&[f32], &[f32]); 2], dim: usize, first: usize, out: &mut [f32]) -> usize {
+fn mix<const V: usize>(
+    scores: &[f32],
+    runs: [(&[f32], &[f32]); 2],
+    dim: usize,
+    first: usize,
+    out: &mut [f32],
+) -> usize {
     let mut sums = [[0.0f32; LANES]; V];
     let mut at = 0;
     for (_, values) in runs {
@@ -71,17 +79,33 @@ fn mix<const V: usize>(scores: &[f32], runs: [(&[f32], &[f32]); 2], dim: usize, 
 }
 
 /// The same for one column: widths that are no multiple of a vector's end so.
-fn mix_one(scores: &[f32], runs: [(&[f32], &[f32]); 2], dim: usize, first: usize, out: &mut [f32]) -> usize {
+fn mix_one(
+    scores: &[f32],
+    runs: [(&[f32], &[f32]); 2],
+    dim: usize,
+    first: usize,
+    out: &mut [f32],
+) -> usize {
     let values = runs.iter().flat_map(|(_, values)| values.iter().skip(first).step_by(dim));
     out[first] = scores.iter().zip(values).fold(0.0, |sum, (p, v)| p.mul_add(*v, sum));
     1
 }
 
 /// Attention of single rows over their cached past.
-pub fn attention(n: usize, heads: Heads, qkv: &[f32], cache: &[f32], spans: &[u32], out: &mut [f32]) {
-    let (dim, group, capacity) = (heads.dim, heads.heads / heads.kv_heads, cache.len() / (2 * heads.kv()));
-    let spans: Vec<Span> =
-        spans[..4 * n].chunks_exact(4).map(|s| Span { prefix: s[0], prefix_len: s[1], own: s[2], own_len: s[3] }).collect();
+pub fn attention(
+    n: usize,
+    heads: Heads,
+    qkv: &[f32],
+    cache: &[f32],
+    spans: &[u32],
+    out: &mut [f32],
+) {
+    let (dim, group, capacity) =
+        (heads.dim, heads.heads / heads.kv_heads, cache.len() / (2 * heads.kv()));
+    let spans: Vec<Span> = spans[..4 * n]
+        .chunks_exact(4)
+        .map(|s| Span { prefix: s[0], prefix_len: s[1], own: s[2], own_len: s[3] })
+        .collect();
     let past: usize = spans.iter().map(|s| (s.prefix_len + s.own_len) as usize).sum();
     let out = Shared::new(out);
     rows(n, past * heads.q() / n.max(1), |range| {
@@ -92,8 +116,9 @@ pub fn attention(n: usize, heads: Heads, qkv: &[f32], cache: &[f32], spans: &[u3
             // SAFETY: each row belongs to one task.
             let out = unsafe { out.part(i * heads.q(), heads.q()) };
             for (head, out) in out.chunks_exact_mut(dim).enumerate() {
-                let plane =
-                    |p: usize, first: u32, len: u32| &cache[(p * capacity + first as usize) * dim..][..len as usize * dim];
+                let plane = |p: usize, first: u32, len: u32| {
+                    &cache[(p * capacity + first as usize) * dim..][..len as usize * dim]
+                };
                 let (k, v) = (head / group, heads.kv_heads + head / group);
                 let run = |first: u32, len: u32| (plane(k, first, len), plane(v, first, len));
                 let runs = [run(span.prefix, span.prefix_len), run(span.own, span.own_len)];

@@ -4,7 +4,8 @@ use super::parallel::{Shared, rows};
 use super::simd::{LANES, dot, exp, simd};
 use crate::{AdamW, Heads};
 
-/// Rows whose contributions to a parameter's gradient are summed together, so that the order does not depend on threads.
+/// Rows whose contributions to a parameter's gradient are summed together, so that the order does
+/// not depend on threads.
 const GROUP: usize = 64;
 
 pub fn embed(n: usize, d: usize, weight: &[f32], tokens: &[u32], out: &mut [f32]) {
@@ -56,7 +57,15 @@ simd! {
     }
 }
 
-pub fn rms_norm(n: usize, d: usize, eps: f32, x: &[f32], weight: &[f32], rstd: &mut [f32], out: &mut [f32]) {
+pub fn rms_norm(
+    n: usize,
+    d: usize,
+    eps: f32,
+    x: &[f32],
+    weight: &[f32],
+    rstd: &mut [f32],
+    out: &mut [f32],
+) {
     let (rstd, out) = (Shared::new(rstd), Shared::new(out));
     rows(n, d, |range| {
         for i in range {
@@ -83,7 +92,8 @@ pub fn add_rms_norm(
     rows(n, d, |range| {
         for i in range {
             // SAFETY: each row belongs to one task.
-            let (sum, rstd, out) = unsafe { (sum.part(i * d, d), rstd.part(i, 1), out.part(i * d, d)) };
+            let (sum, rstd, out) =
+                unsafe { (sum.part(i * d, d), rstd.part(i, 1), out.part(i * d, d)) };
             add_to(sum, &x[i * d..][..d], &delta[i * d..][..d]);
             rstd[0] = norm_row(eps, sum, &weight[..d], out);
         }
@@ -131,7 +141,14 @@ pub fn rms_norm_backward(
             for i in g * GROUP..((g + 1) * GROUP).min(n) {
                 // SAFETY: as above.
                 let dx = unsafe { dx.part(i * d, d) };
-                norm_row_backward(&x[i * d..][..d], &weight[..d], rstd[i], &dout[i * d..][..d], dx, part);
+                norm_row_backward(
+                    &x[i * d..][..d],
+                    &weight[..d],
+                    rstd[i],
+                    &dout[i * d..][..d],
+                    dx,
+                    part,
+                );
             }
         }
     });
@@ -140,7 +157,14 @@ pub fn rms_norm_backward(
     }
 }
 
-pub fn rope(n: usize, heads: Heads, qkv: &mut [f32], positions: &[u32], table: &[f32], inverse: bool) {
+pub fn rope(
+    n: usize,
+    heads: Heads,
+    qkv: &mut [f32],
+    positions: &[u32],
+    table: &[f32],
+    inverse: bool,
+) {
     let (dim, width) = (heads.dim, heads.qkv());
     let half = dim / 2;
     let qkv = Shared::new(qkv);
@@ -150,7 +174,8 @@ pub fn rope(n: usize, heads: Heads, qkv: &mut [f32], positions: &[u32], table: &
             let row = unsafe { qkv.part(i * width, (heads.heads + heads.kv_heads) * dim) };
             let angles = &table[positions[i] as usize * dim..][..dim];
             let (cos, sin) = angles.split_at(half);
-            row.chunks_exact_mut(dim).for_each(|head| rotate(head, cos, sin, if inverse { -1.0 } else { 1.0 }));
+            row.chunks_exact_mut(dim)
+                .for_each(|head| rotate(head, cos, sin, if inverse { -1.0 } else { 1.0 }));
         }
     });
 }
@@ -227,12 +252,21 @@ simd! {
     }
 }
 
-pub fn adamw(len: usize, step: &AdamW, grad: &[f32], m: &mut [f32], v: &mut [f32], value: &mut [f32]) {
+pub fn adamw(
+    len: usize,
+    step: &AdamW,
+    grad: &[f32],
+    m: &mut [f32],
+    v: &mut [f32],
+    value: &mut [f32],
+) {
     let (m, v, value) = (Shared::new(m), Shared::new(v), Shared::new(value));
     rows(len.div_ceil(1024), 1024, |range| {
         let (first, end) = (range.start * 1024, (range.end * 1024).min(len));
         // SAFETY: the ranges of different tasks do not overlap.
-        let (m, v, value) = unsafe { (m.part(first, end - first), v.part(first, end - first), value.part(first, end - first)) };
+        let (m, v, value) = unsafe {
+            (m.part(first, end - first), v.part(first, end - first), value.part(first, end - first))
+        };
         adamw_part(step, &grad[first..end], m, v, value);
     });
 }

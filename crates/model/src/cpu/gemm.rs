@@ -1,6 +1,7 @@
-//! Matrix products. Every element of the result is a sum over k in ascending order, one chain of fused multiply-adds per block of
-//! [`KC`], whatever the other sizes, the thread or the instruction set: a row's result never depends on what else is in the
-//! batch. (One chain over all of k would be as fixed, but its rounding grows with k.)
+//! Matrix products. Every element of the result is a sum over k in ascending order, one chain of
+//! fused multiply-adds per block of [`KC`], whatever the other sizes, the thread or the instruction
+//! set: a row's result never depends on what else is in the batch. (One chain over all of k would
+//! be as fixed, but its rounding grows with k.)
 
 use std::cell::RefCell;
 
@@ -77,7 +78,8 @@ thread_local! {
     static B_PANELS: RefCell<Scratch> = RefCell::default();
 }
 
-/// A right-hand matrix rearranged into panels of [`NR`] columns, each `[k][NR]`, zero beyond the last column.
+/// A right-hand matrix rearranged into panels of [`NR`] columns, each `[k][NR]`, zero beyond the
+/// last column.
 pub struct PackedB {
     data: Scratch,
     k: usize,
@@ -111,7 +113,8 @@ fn pack_panel(b: Mat<'_>, k: usize, first: usize, width: usize, out: &mut [f32])
         }
         return;
     }
-    // Columns are contiguous in memory; walk sixteen steps of k at a time so that both sides stay in the cache.
+    // Columns are contiguous in memory; walk sixteen steps of k at a time so that both sides stay
+    // in the cache.
     for (block, out) in out.chunks_mut(16 * NR).enumerate() {
         let depth = out.len() / NR;
         for c in 0..width {
@@ -133,7 +136,16 @@ fn pack_panel(b: Mat<'_>, k: usize, first: usize, width: usize, out: &mut [f32])
 
 /// C = start + A B with C `[m, n]`, rows `stride` apart; uses every core when it is worth it.
 #[allow(clippy::too_many_arguments)]
-pub fn gemm(m: usize, n: usize, k: usize, a: Mat<'_>, b: Mat<'_>, start: Start<'_>, c: &mut [f32], stride: usize) {
+pub fn gemm(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Mat<'_>,
+    b: Mat<'_>,
+    start: Start<'_>,
+    c: &mut [f32],
+    stride: usize,
+) {
     // Taken out of its cell: a rayon thread that waits inside may pick up another product.
     let mut scratch = B_PANELS.take();
     pack_b(b, k, n, scratch.get(n.div_ceil(NR) * NR * k));
@@ -142,13 +154,29 @@ pub fn gemm(m: usize, n: usize, k: usize, a: Mat<'_>, b: Mat<'_>, start: Start<'
 }
 
 /// The same with B packed before.
-pub fn gemm_packed(m: usize, a: Mat<'_>, b: &PackedB, start: Start<'_>, c: &mut [f32], stride: usize) {
+pub fn gemm_packed(
+    m: usize,
+    a: Mat<'_>,
+    b: &PackedB,
+    start: Start<'_>,
+    c: &mut [f32],
+    stride: usize,
+) {
     multiply(m, b.n, b.k, a, b.data.read(), start, c, stride, m * b.n * b.k >= PARALLEL);
 }
 
 /// The same on this thread alone, for use inside parallel loops.
 #[allow(clippy::too_many_arguments)]
-pub fn gemm_here(m: usize, n: usize, k: usize, a: Mat<'_>, b: Mat<'_>, start: Start<'_>, c: &mut [f32], stride: usize) {
+pub fn gemm_here(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Mat<'_>,
+    b: Mat<'_>,
+    start: Start<'_>,
+    c: &mut [f32],
+    stride: usize,
+) {
     let mut scratch = B_PANELS.take();
     let panels = scratch.get(n.div_ceil(NR) * NR * k);
     for (p, out) in panels.chunks_mut((NR * k).max(1)).enumerate() {
@@ -167,7 +195,17 @@ unsafe impl Send for Out {}
 unsafe impl Sync for Out {}
 
 #[allow(clippy::too_many_arguments)]
-fn multiply(m: usize, n: usize, k: usize, a: Mat<'_>, b: &[f32], start: Start<'_>, c: &mut [f32], stride: usize, parallel: bool) {
+fn multiply(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Mat<'_>,
+    b: &[f32],
+    start: Start<'_>,
+    c: &mut [f32],
+    stride: usize,
+    parallel: bool,
+) {
     if m == 0 || n == 0 {
         return;
     }
@@ -189,7 +227,8 @@ fn multiply(m: usize, n: usize, k: usize, a: Mat<'_>, b: &[f32], start: Start<'_
     let row_tasks = m.div_ceil(MC);
     let threads = rayon::current_num_threads();
     // Enough tasks to keep every thread busy, split by rows first: splitting columns packs A again.
-    let column_tasks = if parallel { (4 * threads).div_ceil(row_tasks).clamp(1, panels.div_ceil(2)) } else { 1 };
+    let column_tasks =
+        if parallel { (4 * threads).div_ceil(row_tasks).clamp(1, panels.div_ceil(2)) } else { 1 };
     let wide = panels.div_ceil(column_tasks);
     let task = |t: usize| {
         let (rt, ct) = (t / column_tasks, t % column_tasks);
@@ -224,8 +263,8 @@ fn block(
     // Rows are spread evenly over the tiles: 16 rows are two tiles of 8, not 14 and 2.
     let tiles = rows.div_ceil(MR);
     let cut = |t: usize| t * rows / tiles;
-    // Rows that are contiguous are read where they are. The others are packed: strides that are powers of two would
-    // otherwise fight for the same lines of the cache.
+    // Rows that are contiguous are read where they are. The others are packed: strides that are
+    // powers of two would otherwise fight for the same lines of the cache.
     let pack = a.col != 1;
     let mut scratch = A_PANEL.take();
     let packed = scratch.get(if pack { rows * KC.min(k) } else { 0 });
@@ -258,17 +297,26 @@ fn block(
                     unsafe { kernel(height, depth, left, panel.as_ptr(), tile, stride) };
                 } else {
                     let mut edge = [0.0f32; MR * NR];
-                    // SAFETY: only `width` columns of C are touched; the kernel works in the local tile.
+                    // SAFETY: only `width` columns of C are touched; the kernel works in the local
+                    // tile.
                     unsafe {
                         if first {
                             begin(tile, stride, height, width, p * NR, start);
                         }
                         for r in 0..height {
-                            std::ptr::copy_nonoverlapping(tile.add(r * stride), edge.as_mut_ptr().add(r * NR), width);
+                            std::ptr::copy_nonoverlapping(
+                                tile.add(r * stride),
+                                edge.as_mut_ptr().add(r * NR),
+                                width,
+                            );
                         }
                         kernel(height, depth, left, panel.as_ptr(), edge.as_mut_ptr(), NR);
                         for r in 0..height {
-                            std::ptr::copy_nonoverlapping(edge.as_ptr().add(r * NR), tile.add(r * stride), width);
+                            std::ptr::copy_nonoverlapping(
+                                edge.as_ptr().add(r * NR),
+                                tile.add(r * stride),
+                                width,
+                            );
                         }
                     }
                 }
@@ -279,7 +327,14 @@ fn block(
 }
 
 /// Writes the start of each sum into the tile.
-unsafe fn begin(tile: *mut f32, stride: usize, height: usize, width: usize, column: usize, start: Start<'_>) {
+unsafe fn begin(
+    tile: *mut f32,
+    stride: usize,
+    height: usize,
+    width: usize,
+    column: usize,
+    start: Start<'_>,
+) {
     for r in 0..height {
         // SAFETY: the caller's tile has this many rows and columns.
         let row = unsafe { std::slice::from_raw_parts_mut(tile.add(r * stride), width) };
@@ -310,13 +365,24 @@ mod tests {
 
     #[test]
     fn every_element_is_summed_in_one_order() {
-        for (m, n, k) in [(1, 1, 1), (3, 5, 7), (14, 32, 256), (15, 33, 300), (130, 70, 513), (29, 100, 64)] {
+        for (m, n, k) in
+            [(1, 1, 1), (3, 5, 7), (14, 32, 256), (15, 33, 300), (130, 70, 513), (29, 100, 64)]
+        {
             let (a, b, bias) = (random(m * k, 1), random(k * n, 2), random(n, 3));
             let mut c = vec![f32::NAN; m * n];
             gemm(m, n, k, Mat::rows(&a, k), Mat::rows(&b, n), Start::Bias(&bias), &mut c, n);
             let mut here = vec![f32::NAN; m * n];
             let bt: Vec<f32> = (0..n * k).map(|i| b[(i % k) * n + i / k]).collect();
-            gemm_here(m, n, k, Mat::rows(&a, k), Mat::columns(&bt, k), Start::Bias(&bias), &mut here, n);
+            gemm_here(
+                m,
+                n,
+                k,
+                Mat::rows(&a, k),
+                Mat::columns(&bt, k),
+                Start::Bias(&bias),
+                &mut here,
+                n,
+            );
             let at: Vec<f32> = (0..m * k).map(|i| a[(i % m) * k + i / m]).collect();
             let mut old = c.clone();
             let packed = PackedB::new(Mat::columns(&bt, k), k, n);
@@ -328,7 +394,11 @@ mod tests {
                         (0..k).step_by(KC).fold(s, |s, k0| s + (k0..k.min(k0 + KC)).fold(0.0, term))
                     };
                     let want = chain(bias[j]);
-                    assert_eq!((c[i * n + j], here[i * n + j]), (want, want), "{m} {n} {k} at {i},{j}");
+                    assert_eq!(
+                        (c[i * n + j], here[i * n + j]),
+                        (want, want),
+                        "{m} {n} {k} at {i},{j}"
+                    );
                     assert_eq!(old[i * n + j], chain(want));
                 }
             }

@@ -59,8 +59,13 @@ pub fn forward(
         each_row(len, vocab, |range| {
             for i in range {
                 // SAFETY: each row belongs to one task.
-                let (row, log_p, lse) =
-                    unsafe { (logits.part(i * vocab, vocab), log_p.part(first + i, 1), lse.part(first + i, 1)) };
+                let (row, log_p, lse) = unsafe {
+                    (
+                        logits.part(i * vocab, vocab),
+                        log_p.part(first + i, 1),
+                        lse.part(first + i, 1),
+                    )
+                };
                 let target = row[targets[first + i] as usize];
                 lse[0] = log_sum_exp(row);
                 log_p[0] = target - lse[0];
@@ -87,7 +92,8 @@ pub fn backward(
 ) {
     dx[..n * d].fill(0.0);
     let most = chunk(vocab).min(m.max(1));
-    let (mut gathered, mut logits, mut dgathered) = (vec![0.0; most * d], vec![0.0; most * vocab], vec![0.0; most * d]);
+    let (mut gathered, mut logits, mut dgathered) =
+        (vec![0.0; most * d], vec![0.0; most * vocab], vec![0.0; most * d]);
     for first in (0..m).step_by(most) {
         let len = most.min(m - first);
         gather(len, d, x, &rows[first..], &mut gathered);
@@ -101,12 +107,30 @@ pub fn backward(
                 gradient_row(row, targets[j] as usize, lse[j], coefficients[j]);
             }
         });
-        gemm(len, d, vocab, Mat::rows(&logits, vocab), Mat::rows(weight, d), Start::Zero, &mut dgathered, d);
+        gemm(
+            len,
+            d,
+            vocab,
+            Mat::rows(&logits, vocab),
+            Mat::rows(weight, d),
+            Start::Zero,
+            &mut dgathered,
+            d,
+        );
         for (row, &r) in dgathered.chunks_exact(d).zip(&rows[first..first + len]) {
             add(&mut dx[r as usize * d..][..d], row);
         }
         if let Some(dweight) = &mut dweight {
-            gemm(vocab, d, len, Mat::columns(&logits, vocab), Mat::rows(&gathered, d), Start::Old, dweight, d);
+            gemm(
+                vocab,
+                d,
+                len,
+                Mat::columns(&logits, vocab),
+                Mat::rows(&gathered, d),
+                Start::Old,
+                dweight,
+                d,
+            );
         }
     }
 }

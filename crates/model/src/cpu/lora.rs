@@ -29,7 +29,15 @@ fn mask(n: usize, inputs: usize, dropout: Dropout, x: &mut [f32]) {
 }
 
 /// `t = drop(x) Aᵀ`, `y += scale * t Bᵀ` part by part.
-pub fn forward<T>(n: usize, l: &Lora<'_, T>, a: &[f32], b: &[f32], x: &[f32], t: &mut [f32], y: &mut [f32]) {
+pub fn forward<T>(
+    n: usize,
+    l: &Lora<'_, T>,
+    a: &[f32],
+    b: &[f32],
+    x: &[f32],
+    t: &mut [f32],
+    y: &mut [f32],
+) {
     let (r, inputs, width) = (l.rank, l.inputs, l.parts.len() * l.rank);
     let x = dropped(n, inputs, l.dropout, x);
     gemm(n, width, inputs, Mat::rows(&x, inputs), Mat::columns(a, inputs), Start::Zero, t, width);
@@ -63,18 +71,63 @@ pub fn backward<T>(
     for (i, part) in l.parts.iter().enumerate() {
         let dy = &dy[part.start..];
         let (b, db) = (&b[row * r..], &mut db[row * r..]);
-        gemm(n, r, part.len(), Mat::rows(dy, outputs), Mat::rows(b, r), Start::Zero, &mut dt[i * r..], width);
-        gemm(part.len(), r, n, Mat::columns(dy, outputs), Mat::rows(&scaled[i * r..], width), Start::Old, db, r);
+        gemm(
+            n,
+            r,
+            part.len(),
+            Mat::rows(dy, outputs),
+            Mat::rows(b, r),
+            Start::Zero,
+            &mut dt[i * r..],
+            width,
+        );
+        gemm(
+            part.len(),
+            r,
+            n,
+            Mat::columns(dy, outputs),
+            Mat::rows(&scaled[i * r..], width),
+            Start::Old,
+            db,
+            r,
+        );
         row += part.len();
     }
     dt.iter_mut().for_each(|v| *v *= l.scale);
     let dropped_x = dropped(n, inputs, l.dropout, x);
-    gemm(width, inputs, n, Mat::columns(&dt, width), Mat::rows(&dropped_x, inputs), Start::Old, da, inputs);
+    gemm(
+        width,
+        inputs,
+        n,
+        Mat::columns(&dt, width),
+        Mat::rows(&dropped_x, inputs),
+        Start::Old,
+        da,
+        inputs,
+    );
     match l.dropout {
-        None => gemm(n, inputs, width, Mat::rows(&dt, width), Mat::rows(a, inputs), Start::Old, dx, inputs),
+        None => gemm(
+            n,
+            inputs,
+            width,
+            Mat::rows(&dt, width),
+            Mat::rows(a, inputs),
+            Start::Old,
+            dx,
+            inputs,
+        ),
         Some(dropout) => {
             let mut through = vec![0.0; n * inputs];
-            gemm(n, inputs, width, Mat::rows(&dt, width), Mat::rows(a, inputs), Start::Zero, &mut through, inputs);
+            gemm(
+                n,
+                inputs,
+                width,
+                Mat::rows(&dt, width),
+                Mat::rows(a, inputs),
+                Start::Zero,
+                &mut through,
+                inputs,
+            );
             mask(n, inputs, dropout, &mut through);
             super::elementwise::add(&mut dx[..n * inputs], &through);
         }

@@ -21,7 +21,8 @@ use crate::{AdamW, Backend, Heads, Kind, Lora, Packed, Result, Sampling};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu;
 
-/// Numbers in memory. A weight that has been multiplied by is also kept in the order the product reads it, until it changes.
+/// Numbers in memory. A weight that has been multiplied by is also kept in the order the product
+/// reads it, until it changes.
 pub struct CpuTensor {
     data: Vec<f32>,
     packed: OnceLock<PackedB>,
@@ -97,12 +98,26 @@ impl Backend for Cpu {
         Ok(tensors.iter().map(|t| elementwise::sum_of_squares(&t.data)).sum())
     }
 
-    fn embed(&self, n: usize, d: usize, weight: &CpuTensor, tokens: &Vec<u32>, out: &mut CpuTensor) -> Result<()> {
+    fn embed(
+        &self,
+        n: usize,
+        d: usize,
+        weight: &CpuTensor,
+        tokens: &Vec<u32>,
+        out: &mut CpuTensor,
+    ) -> Result<()> {
         elementwise::embed(n, d, &weight.data, tokens, out.change());
         Ok(())
     }
 
-    fn embed_backward(&self, n: usize, d: usize, dout: &CpuTensor, tokens: &Vec<u32>, dweight: &mut CpuTensor) -> Result<()> {
+    fn embed_backward(
+        &self,
+        n: usize,
+        d: usize,
+        dout: &CpuTensor,
+        tokens: &Vec<u32>,
+        dweight: &mut CpuTensor,
+    ) -> Result<()> {
         elementwise::embed_backward(n, d, &dout.data, tokens, dweight.change());
         Ok(())
     }
@@ -150,7 +165,16 @@ impl Backend for Cpu {
         dweight: Option<&mut CpuTensor>,
     ) -> Result<()> {
         let dweight = dweight.map(CpuTensor::change);
-        elementwise::rms_norm_backward(n, d, &x.data, &weight.data, &rstd.data, &dout.data, dx.change(), dweight);
+        elementwise::rms_norm_backward(
+            n,
+            d,
+            &x.data,
+            &weight.data,
+            &rstd.data,
+            &dout.data,
+            dx.change(),
+            dweight,
+        );
         Ok(())
     }
 
@@ -202,7 +226,14 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn lora(&self, n: usize, lora: &Lora<'_, CpuTensor>, x: &CpuTensor, t: &mut CpuTensor, y: &mut CpuTensor) -> Result<()> {
+    fn lora(
+        &self,
+        n: usize,
+        lora: &Lora<'_, CpuTensor>,
+        x: &CpuTensor,
+        t: &mut CpuTensor,
+        y: &mut CpuTensor,
+    ) -> Result<()> {
         lora::forward(n, lora, &lora.a.data, &lora.b.data, &x.data, t.change(), y.change());
         Ok(())
     }
@@ -219,7 +250,18 @@ impl Backend for Cpu {
         db: &mut CpuTensor,
     ) -> Result<()> {
         let (a, b) = (&lora.a.data, &lora.b.data);
-        lora::backward(n, lora, a, b, &x.data, &t.data, &dy.data, dx.change(), da.change(), db.change());
+        lora::backward(
+            n,
+            lora,
+            a,
+            b,
+            &x.data,
+            &t.data,
+            &dy.data,
+            dx.change(),
+            da.change(),
+            db.change(),
+        );
         Ok(())
     }
 
@@ -269,7 +311,14 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn swiglu_backward(&self, n: usize, f: usize, gate_up: &CpuTensor, dout: &CpuTensor, dgate_up: &mut CpuTensor) -> Result<()> {
+    fn swiglu_backward(
+        &self,
+        n: usize,
+        f: usize,
+        gate_up: &CpuTensor,
+        dout: &CpuTensor,
+        dgate_up: &mut CpuTensor,
+    ) -> Result<()> {
         elementwise::swiglu_backward(n, f, &gate_up.data, &dout.data, dgate_up.change());
         Ok(())
     }
@@ -325,12 +374,26 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn gather(&self, m: usize, d: usize, x: &CpuTensor, rows: &Vec<u32>, out: &mut CpuTensor) -> Result<()> {
+    fn gather(
+        &self,
+        m: usize,
+        d: usize,
+        x: &CpuTensor,
+        rows: &Vec<u32>,
+        out: &mut CpuTensor,
+    ) -> Result<()> {
         head::gather(m, d, &x.data, rows, out.change());
         Ok(())
     }
 
-    fn cache_write(&self, n: usize, heads: Heads, qkv: &CpuTensor, slots: &Vec<u32>, cache: &mut CpuTensor) -> Result<()> {
+    fn cache_write(
+        &self,
+        n: usize,
+        heads: Heads,
+        qkv: &CpuTensor,
+        slots: &Vec<u32>,
+        cache: &mut CpuTensor,
+    ) -> Result<()> {
         cache::write(n, heads, &qkv.data, slots, cache.change());
         Ok(())
     }

@@ -55,7 +55,8 @@ pub fn sample(
 
 fn draw(logits: &[f32], sampling: Sampling, uniform: f32, weights_out: &mut [f32]) -> usize {
     if sampling.temperature <= 0.0 {
-        return (0..logits.len()).fold(0, |best, i| if logits[i] > logits[best] { i } else { best });
+        return (0..logits.len())
+            .fold(0, |best, i| if logits[i] > logits[best] { i } else { best });
     }
     let w = weights_out;
     weights(logits, 1.0 / sampling.temperature, w);
@@ -125,7 +126,10 @@ mod tests {
         assert_eq!(frequencies(&logits, Sampling { top_p: 0.65, ..all }, 700), [0, 400, 0, 300]);
         assert_eq!(frequencies(&logits, Sampling { temperature: 0.0, ..all }, 10), [0, 10, 0, 0]);
         // At temperature 1/2 probabilities are squared: 1 : 16 : 4 : 9.
-        assert_eq!(frequencies(&logits, Sampling { temperature: 0.5, ..all }, 300), [10, 160, 40, 90]);
+        assert_eq!(
+            frequencies(&logits, Sampling { temperature: 0.5, ..all }, 300),
+            [10, 160, 40, 90]
+        );
     }
 
     #[test]
@@ -134,7 +138,10 @@ mod tests {
         logits[700] = 0.0;
         let mut scratch = vec![0.0; 1000];
         for u in [0.0, 0.5, 1.0] {
-            assert_eq!(draw(&logits, Sampling { temperature: 1.0, top_p: 1.0 }, u, &mut scratch), 700);
+            assert_eq!(
+                draw(&logits, Sampling { temperature: 1.0, top_p: 1.0 }, u, &mut scratch),
+                700
+            );
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Plain loops, compiled once per instruction set and chosen at run time. Every version computes the same numbers: sums have a
-//! fixed number of lanes and multiply-adds are explicit, so no machine's compiler may reorder them.
+//! Plain loops, compiled once per instruction set and chosen at run time. Every version computes
+//! the same numbers: sums have a fixed number of lanes and multiply-adds are explicit, so no
+//! machine's compiler may reorder them.
 
 use std::sync::OnceLock;
 
-/// Compiles a function's body for AVX-512, for AVX2 with FMA, and for the target's baseline; calls the best one.
+/// Compiles a function's body for AVX-512, for AVX2 with FMA, and for the target's baseline; calls
+/// the best one.
 macro_rules! simd {
     ($(#[$meta:meta])* pub fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
@@ -51,8 +53,9 @@ pub enum Level {
     Avx512,
 }
 
-/// The best instruction set this machine has, or the one that `CATAMOUNT_SIMD` (`avx512`, `avx2`, `baseline`) asks for if it is
-/// no better than that: to see what another machine computes, which is the same.
+/// The best instruction set this machine has, or the one that `CATAMOUNT_SIMD` (`avx512`, `avx2`,
+/// `baseline`) asks for if it is no better than that: to see what another machine computes, which
+/// is the same.
 #[inline]
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
@@ -70,7 +73,12 @@ fn best() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
         use std::is_x86_feature_detected as has;
-        if has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") && has!("fma") {
+        if has!("avx512f")
+            && has!("avx512vl")
+            && has!("avx512dq")
+            && has!("avx512bw")
+            && has!("fma")
+        {
             return Level::Avx512;
         }
         if has!("avx2") && has!("fma") {
@@ -88,7 +96,8 @@ pub const LANES: usize = 16;
 pub fn exp(x: f32) -> f32 {
     let negligible = x < -87.3;
     let x = x.clamp(-87.3, 88.3);
-    // x = n ln 2 + r with |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds to an integer that sits in the low bits.
+    // x = n ln 2 + r with |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds to an integer that sits in the
+    // low bits.
     let shifted = x.mul_add(std::f32::consts::LOG2_E, 12_582_912.0);
     let n = shifted - 12_582_912.0;
     let r = n.mul_add(-0.693_145_75, x);

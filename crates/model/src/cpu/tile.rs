@@ -18,11 +18,20 @@ pub struct Left {
     pub col: usize,
 }
 
-/// `c += a b` for one tile of up to [`MR`] rows and [`NR`] columns, the sum over `depth` computed first.
+/// `c += a b` for one tile of up to [`MR`] rows and [`NR`] columns, the sum over `depth` computed
+/// first.
 ///
 /// # Safety
-/// `a` must have `height` rows and `depth` columns, `b` be a packed panel that deep, and `c` a tile of `height` rows.
-pub unsafe fn kernel(height: usize, depth: usize, a: Left, b: *const f32, c: *mut f32, stride: usize) {
+/// `a` must have `height` rows and `depth` columns, `b` be a packed panel that deep, and `c` a tile
+/// of `height` rows.
+pub unsafe fn kernel(
+    height: usize,
+    depth: usize,
+    a: Left,
+    b: *const f32,
+    c: *mut f32,
+    stride: usize,
+) {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
         macro_rules! dispatch {
@@ -50,7 +59,13 @@ pub unsafe fn kernel(height: usize, depth: usize, a: Left, b: *const f32, c: *mu
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512<const M: usize>(depth: usize, a: Left, mut b: *const f32, c: *mut f32, stride: usize) {
+unsafe fn avx512<const M: usize>(
+    depth: usize,
+    a: Left,
+    mut b: *const f32,
+    c: *mut f32,
+    stride: usize,
+) {
     use std::arch::x86_64::*;
     // SAFETY: the caller promises a tile of M rows and panels of this depth.
     unsafe {
@@ -78,8 +93,15 @@ unsafe fn avx512<const M: usize>(depth: usize, a: Left, mut b: *const f32, c: *m
 /// Up to four rows and sixteen columns, in plain code that vectorises for AVX2 and NEON.
 unsafe fn quarter(rows: usize, depth: usize, a: Left, b: *const f32, c: *mut f32, stride: usize) {
     #[inline(always)]
-    unsafe fn body<const M: usize>(depth: usize, a: Left, b: *const f32, c: *mut f32, stride: usize) {
-        // SAFETY: the caller promises a tile of M rows and sixteen columns, and panels of this depth.
+    unsafe fn body<const M: usize>(
+        depth: usize,
+        a: Left,
+        b: *const f32,
+        c: *mut f32,
+        stride: usize,
+    ) {
+        // SAFETY: the caller promises a tile of M rows and sixteen columns, and panels of this
+        // depth.
         unsafe {
             let mut acc = [[0.0f32; 16]; M];
             for j in 0..depth {
@@ -99,7 +121,14 @@ unsafe fn quarter(rows: usize, depth: usize, a: Left, b: *const f32, c: *mut f32
         }
     }
     #[inline(always)]
-    unsafe fn by_rows(rows: usize, depth: usize, a: Left, b: *const f32, c: *mut f32, stride: usize) {
+    unsafe fn by_rows(
+        rows: usize,
+        depth: usize,
+        a: Left,
+        b: *const f32,
+        c: *mut f32,
+        stride: usize,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
             match rows {
@@ -113,7 +142,14 @@ unsafe fn quarter(rows: usize, depth: usize, a: Left, b: *const f32, c: *mut f32
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2(rows: usize, depth: usize, a: Left, b: *const f32, c: *mut f32, stride: usize) {
+        unsafe fn avx2(
+            rows: usize,
+            depth: usize,
+            a: Left,
+            b: *const f32,
+            c: *mut f32,
+            stride: usize,
+        ) {
             // SAFETY: the caller's promise.
             unsafe { by_rows(rows, depth, a, b, c, stride) }
         }

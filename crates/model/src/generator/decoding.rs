@@ -113,11 +113,16 @@ impl<B: Backend> Decoding<B> {
         }
         for row in rows {
             let fed = row.fed as u32;
-            // The step on the device draws its last token for certain: there is no room for another.
+            // The step on the device draws its last token for certain: there is no room for
+            // another.
             let over = row.fed >= max_tokens;
             positions.push(row.prefix.len + fed);
             slots.push(if over { u32::MAX } else { row.own + fed });
-            spans.extend(if over { [0; 4] } else { [row.prefix.first, row.prefix.len, row.own, fed + 1] });
+            spans.extend(if over {
+                [0; 4]
+            } else {
+                [row.prefix.first, row.prefix.len, row.own, fed + 1]
+            });
         }
         let padded = self.fixed.unwrap_or(rows.len());
         for (list, len, nothing) in [(&mut *positions, 1, 0), (slots, 1, u32::MAX), (spans, 4, 0)] {
@@ -130,7 +135,13 @@ impl<B: Backend> Decoding<B> {
     }
 
     /// Queues the step that was laid out for these rows.
-    pub fn launch(&mut self, model: &Model<B>, cache: &mut Cache<B>, rows: &mut [Row], work: &mut Work) -> Result<()> {
+    pub fn launch(
+        &mut self,
+        model: &Model<B>,
+        cache: &mut Cache<B>,
+        rows: &mut [Row],
+        work: &mut Work,
+    ) -> Result<()> {
         let n = rows.len();
         if n == 0 {
             return Ok(());
@@ -141,7 +152,9 @@ impl<B: Backend> Decoding<B> {
         uniforms.clear();
         for (lane, row) in rows.iter_mut().enumerate() {
             tokens.push(row.token);
-            uniforms.push((row.stream.uniform(row.tokens.len() as u64) as f32).min(1.0 - f32::EPSILON / 2.0));
+            uniforms.push(
+                (row.stream.uniform(row.tokens.len() as u64) as f32).min(1.0 - f32::EPSILON / 2.0),
+            );
             row.lane = Some(lane);
             row.fed += 1;
             work.tokens += u64::from(!row.done);
@@ -173,7 +186,15 @@ impl<B: Backend> Decoding<B> {
     ) -> Result<()> {
         let Some((n, queued)) = self.queued.take() else { return Ok(()) };
         let Lists { tokens, uniforms, log_p, .. } = &mut self.lists;
-        model.backend.sample(n, model.config.vocab, &self.logits, sampling, uniforms, &mut tokens[..n], log_p)?;
+        model.backend.sample(
+            n,
+            model.config.vocab,
+            &self.logits,
+            sampling,
+            uniforms,
+            &mut tokens[..n],
+            log_p,
+        )?;
         work.device += queued.elapsed();
         for row in rows {
             let Some(lane) = row.lane.take().filter(|_| !row.done) else { continue };

@@ -1,14 +1,16 @@
 //! Computing prompts: many states together, their keys and values left in the cache.
 //!
-//! Where a backend pads its decoding steps, another batch shape may round differently. A prompt is then always computed in a
-//! batch of the same number of rows, which depends on its own length alone, so that the company it is in changes nothing; and since
-//! the shapes are few, they can be recorded.
+//! Where a backend pads its decoding steps, another batch shape may round differently. A prompt is
+//! then always computed in a batch of the same number of rows, which depends on its own length
+//! alone, so that the company it is in changes nothing; and since the shapes are few, they can be
+//! recorded.
 
 use crate::forward::Attend;
 use crate::prefix::Prefix;
 use crate::{Activations, Backend, Batch, Cache, Keep, Model, Result};
 
-/// Rows that prompts are computed in. A small model is done with a few thousand in the time it takes to launch them.
+/// Rows that prompts are computed in. A small model is done with a few thousand in the time it
+/// takes to launch them.
 fn chunk(parameters: u64) -> usize {
     if parameters < 50_000_000 { 2048 } else { 1024 }
 }
@@ -40,11 +42,25 @@ impl<B: Backend> Prompts<B> {
         let chunk = if fixed { chunk(model.config.parameters()) } else { longest.max(512) };
         let capacity = rows(chunk, longest);
         let acts = Activations::new(model, capacity, Keep::Nothing)?;
-        Ok(Prompts { acts, slots: model.backend.indices(capacity)?, chunk, fixed, gathered: Vec::new(), recording })
+        Ok(Prompts {
+            acts,
+            slots: model.backend.indices(capacity)?,
+            chunk,
+            fixed,
+            gathered: Vec::new(),
+            recording,
+        })
     }
 
-    /// Adds a prompt whose keys and values belong at this place of the cache. What is full is queued on the device.
-    pub fn push(&mut self, model: &Model<B>, cache: &mut Cache<B>, tokens: &[u32], place: Prefix) -> Result<()> {
+    /// Adds a prompt whose keys and values belong at this place of the cache. What is full is
+    /// queued on the device.
+    pub fn push(
+        &mut self,
+        model: &Model<B>,
+        cache: &mut Cache<B>,
+        tokens: &[u32],
+        place: Prefix,
+    ) -> Result<()> {
         if tokens.is_empty() {
             return Ok(());
         }
@@ -84,8 +100,9 @@ impl<B: Backend> Prompts<B> {
         acts.set_batch(model, batch)?;
         let mut key = None;
         if self.fixed {
-            // Rows beyond the prompts hold old numbers, belong to no sequence and are kept nowhere. How many sequences there may be and
-            // how long only sets how many blocks are launched; a few sizes of each, so that there are few recordings.
+            // Rows beyond the prompts hold old numbers, belong to no sequence and are kept nowhere.
+            // How many sequences there may be and how long only sets how many blocks are launched;
+            // a few sizes of each, so that there are few recordings.
             let packed = &mut acts.packed;
             packed.n = *rows;
             packed.sequences = packed.sequences.next_power_of_two().max(16);
@@ -94,8 +111,15 @@ impl<B: Backend> Prompts<B> {
             starts.resize(packed.sequences + 1, batch.tokens.len() as u32);
             b.upload_indices(&starts, &mut packed.starts)?;
             slots.resize(*rows, u32::MAX);
-            let [sequences, longest] = [packed.sequences, packed.longest].map(|size| u64::from(size.trailing_zeros()));
-            key = Some(self.recording | 1 << 31 | (*rows / self.chunk) as u64 | sequences << 8 | longest << 16);
+            let [sequences, longest] =
+                [packed.sequences, packed.longest].map(|size| u64::from(size.trailing_zeros()));
+            key = Some(
+                self.recording
+                    | 1 << 31
+                    | (*rows / self.chunk) as u64
+                    | sequences << 8
+                    | longest << 16,
+            );
         }
         b.upload_indices(slots, &mut self.slots)?;
         let places = &self.slots;

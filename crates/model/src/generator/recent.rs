@@ -5,7 +5,8 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// Two generations: a key that is looked up or inserted is in the young one; when that is full, the old one is forgotten.
+/// Two generations: a key that is looked up or inserted is in the young one; when that is full, the
+/// old one is forgotten.
 pub(super) struct Recent<K, V> {
     young: FxHashMap<K, V>,
     old: FxHashMap<K, V>,

@@ -1,4 +1,5 @@
-//! Batches of one shape, as devices need them that round differently from shape to shape, give the samples that others give.
+//! Batches of one shape, as devices need them that round differently from shape to shape, give the
+//! samples that others give.
 
 use std::collections::HashMap;
 
@@ -6,8 +7,11 @@ use super::*;
 use crate::{Config, Cpu};
 
 fn generator(fixed: bool, batch: usize, cache: usize) -> Generator<Cpu> {
-    let tokenizer = Tokenizer::train_symbols(["|- ( ph -> ps )", "|- ph", "mp2 ax-1 syl"].iter(), 280).unwrap();
-    let model = Model::init(Arc::new(Cpu), Config::small(tokenizer.vocab(), 32, 2, 96), Stream::new(3)).unwrap();
+    let tokenizer =
+        Tokenizer::train_symbols(["|- ( ph -> ps )", "|- ph", "mp2 ax-1 syl"].iter(), 280).unwrap();
+    let model =
+        Model::init(Arc::new(Cpu), Config::small(tokenizer.vocab(), 32, 2, 96), Stream::new(3))
+            .unwrap();
     // Hot enough for tactics of every length up to the limit.
     let sampling = Sampling { temperature: 1.5, top_p: 1.0 };
     let config = GeneratorConfig { sampling, max_tokens: 8, max_prompt: 40, batch, cache };
@@ -18,7 +22,8 @@ fn generator(fixed: bool, batch: usize, cache: usize) -> Generator<Cpu> {
 fn answers(mut generator: Generator<Cpu>) -> (HashMap<RequestId, Vec<Sample>>, Work) {
     let request = |id: u64| Request {
         id,
-        state: ["|- ph", "|- ( ph -> ps )", "ax-1 syl", ""][id as usize % 4].repeat(1 + id as usize % 5),
+        state: ["|- ph", "|- ( ph -> ps )", "ax-1 syl", ""][id as usize % 4]
+            .repeat(1 + id as usize % 5),
         samples: 1 + (id as usize * 7) % 6,
         stream: Stream::new(5).child(id),
     };
@@ -42,8 +47,12 @@ fn answers(mut generator: Generator<Cpu>) -> (HashMap<RequestId, Vec<Sample>>, W
 fn a_fixed_shape_changes_nothing() {
     let (plain, work) = answers(generator(false, 16, 4000));
     assert_eq!(plain.len(), 40);
-    let lengths: std::collections::HashSet<usize> = plain.values().flatten().map(|s| s.tokens).collect();
-    assert!(lengths.contains(&8) && lengths.len() > 3, "tactics end at the limit and before it: {lengths:?}");
+    let lengths: std::collections::HashSet<usize> =
+        plain.values().flatten().map(|s| s.tokens).collect();
+    assert!(
+        lengths.contains(&8) && lengths.len() > 3,
+        "tactics end at the limit and before it: {lengths:?}"
+    );
     assert_eq!(work.tokens, plain.values().flatten().map(|s| s.tokens as u64).sum::<u64>());
     for (batch, cache) in [(16, 4000), (3, 4000), (7, 72)] {
         let (fixed, work) = answers(generator(true, batch, cache));

@@ -1,6 +1,6 @@
-//! Text to tokens and back, on other threads than the one that keeps the device busy: the tokenizer takes a hundred microseconds for
-//! a state, of which a small model on a GPU computes dozens in a step. States and tactics come again and again in a search,
-//! so the recent ones are remembered.
+//! Text to tokens and back, on other threads than the one that keeps the device busy: the tokenizer
+//! takes a hundred microseconds for a state, of which a small model on a GPU computes dozens in a
+//! step. States and tactics come again and again in a search, so the recent ones are remembered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -91,7 +91,12 @@ impl Texts {
         match self.states.get(&request.state) {
             Some(tokens) => {
                 let Request { id, samples, stream, .. } = request;
-                self.ready.push_back(Ready::Prompt(Prompt { id, stream, samples, tokens: Arc::clone(tokens) }));
+                self.ready.push_back(Ready::Prompt(Prompt {
+                    id,
+                    stream,
+                    samples,
+                    tokens: Arc::clone(tokens),
+                }));
             }
             None => self.questions.push(request),
         }
@@ -111,23 +116,37 @@ impl Texts {
     /// Hands what has gathered to the thread pool.
     pub fn start(&mut self) {
         let max_prompt = self.max_prompt;
-        spread(&self.tokenizer, &self.sender, &mut self.questions, move |tokenizer, request: Request| {
-            let tokens = prompt(tokenizer, max_prompt, &request.state);
-            Done::Read(request, tokens)
-        });
-        spread(&self.tokenizer, &self.sender, &mut self.answers, |tokenizer, (id, drawn): (RequestId, Vec<Drawn>)| {
-            // Decoding known tokens does not fail; should it, an empty tactic is refused by every prover.
-            let text = |d: Drawn| {
-                let text = tokenizer.decode(&d.tokens).unwrap_or_default();
-                (d, text)
-            };
-            Done::Written(id, drawn.into_iter().map(text).collect())
-        });
+        spread(
+            &self.tokenizer,
+            &self.sender,
+            &mut self.questions,
+            move |tokenizer, request: Request| {
+                let tokens = prompt(tokenizer, max_prompt, &request.state);
+                Done::Read(request, tokens)
+            },
+        );
+        spread(
+            &self.tokenizer,
+            &self.sender,
+            &mut self.answers,
+            |tokenizer, (id, drawn): (RequestId, Vec<Drawn>)| {
+                // Decoding known tokens does not fail; should it, an empty tactic is refused by
+                // every prover.
+                let text = |d: Drawn| {
+                    let text = tokenizer.decode(&d.tokens).unwrap_or_default();
+                    (d, text)
+                };
+                Done::Written(id, drawn.into_iter().map(text).collect())
+            },
+        );
     }
 
     /// Something that is ready.
     pub fn receive(&mut self) -> Option<Ready> {
-        let ready = self.ready.pop_front().or_else(|| self.receiver.try_recv().ok().map(|done| self.remember(done)))?;
+        let ready = self
+            .ready
+            .pop_front()
+            .or_else(|| self.receiver.try_recv().ok().map(|done| self.remember(done)))?;
         self.under_way -= 1;
         Some(ready)
     }
@@ -154,11 +173,14 @@ impl Texts {
     fn remember(&mut self, done: Done) -> Ready {
         match done {
             Done::Read(request, Ok(tokens)) => {
-                let (Request { id, state, samples, stream }, tokens) = (request, Arc::<[u32]>::from(tokens));
+                let (Request { id, state, samples, stream }, tokens) =
+                    (request, Arc::<[u32]>::from(tokens));
                 self.states.insert(state, Arc::clone(&tokens));
                 Ready::Prompt(Prompt { id, stream, samples, tokens })
             }
-            Done::Read(request, Err(error)) => Ready::Answer((request.id, Err(Fault(error.to_string())))),
+            Done::Read(request, Err(error)) => {
+                Ready::Answer((request.id, Err(Fault(error.to_string()))))
+            }
             Done::Written(id, texts) => {
                 let one = |(drawn, text): (Drawn, String)| {
                     let sample = sample(&drawn, text.clone());
@@ -175,8 +197,9 @@ fn sample(drawn: &Drawn, tactic: String) -> Sample {
     Sample { tactic, log_p: drawn.log_p, tokens: drawn.tokens.len() }
 }
 
-/// Works on items in the thread pool. One task is handed in, which spreads the rest from inside: waking a thread takes longer than most
-/// items, and the thread that keeps the device busy has no time for more than one.
+/// Works on items in the thread pool. One task is handed in, which spreads the rest from inside:
+/// waking a thread takes longer than most items, and the thread that keeps the device busy has no
+/// time for more than one.
 fn spread<T: Send + 'static>(
     tokenizer: &Arc<Tokenizer>,
     sender: &Sender<Done>,
@@ -188,7 +211,11 @@ fn spread<T: Send + 'static>(
     }
     let (items, tokenizer, sender) = (std::mem::take(items), Arc::clone(tokenizer), sender.clone());
     // Nobody listens any more once the generator is gone.
-    let task = move || items.into_par_iter().for_each_with(sender, |sender, item| _ = sender.send(work(&tokenizer, item)));
+    let task = move || {
+        items
+            .into_par_iter()
+            .for_each_with(sender, |sender, item| _ = sender.send(work(&tokenizer, item)))
+    };
     // A thread of the pool must not wait for the pool.
     if rayon::current_thread_index().is_some() {
         task();
@@ -197,8 +224,8 @@ fn spread<T: Send + 'static>(
     }
 }
 
-/// A state that does not fit loses its end, where the later goals are; the separator stays. A search must be able to go on from any
-/// state, and the prover judges whatever comes of it.
+/// A state that does not fit loses its end, where the later goals are; the separator stays. A
+/// search must be able to go on from any state, and the prover judges whatever comes of it.
 fn prompt(tokenizer: &Tokenizer, most: usize, state: &str) -> Result<Vec<u32>> {
     let mut tokens = tokenizer.prompt(state)?;
     if tokens.len() > most {

@@ -1,4 +1,5 @@
-//! GGUF files: llama.cpp's single-file checkpoints, usually quantised. Everything is turned into f32 here.
+//! GGUF files: llama.cpp's single-file checkpoints, usually quantised. Everything is turned into
+//! f32 here.
 
 mod quant;
 mod vocabulary;
@@ -38,7 +39,11 @@ pub(crate) struct Gguf {
 }
 
 /// Loads a GGUF file with the tokenizer inside it; `trained` makes the base trainable.
-pub fn load_gguf<B: Backend>(path: &Path, backend: Arc<B>, trained: bool) -> Result<(Model<B>, Tokenizer)> {
+pub fn load_gguf<B: Backend>(
+    path: &Path,
+    backend: Arc<B>,
+    trained: bool,
+) -> Result<(Model<B>, Tokenizer)> {
     let file = Gguf::open(path)?;
     let config = file.config()?;
     let tokenizer = file.tokenizer()?;
@@ -114,8 +119,12 @@ impl Gguf {
         if map.get(..4) != Some(b"GGUF") {
             return Err(Error::format(path, "not a GGUF file"));
         }
-        let (meta, tensors, data) = Self::header(&map)
-            .ok_or_else(|| Error::format(path, "the header does not make sense or the file ends inside it; was it cut short?"))?;
+        let (meta, tensors, data) = Self::header(&map).ok_or_else(|| {
+            Error::format(
+                path,
+                "the header does not make sense or the file ends inside it; was it cut short?",
+            )
+        })?;
         Ok(Gguf { path: path.to_owned(), map, meta, tensors, data })
     }
 
@@ -137,7 +146,8 @@ impl Gguf {
             let name = r.text()?;
             let dims = r.u32()? as usize;
             // The fastest dimension comes first in the file.
-            let mut shape: Vec<usize> = (0..dims.min(8)).map(|_| r.size()).collect::<Option<_>>()?;
+            let mut shape: Vec<usize> =
+                (0..dims.min(8)).map(|_| r.size()).collect::<Option<_>>()?;
             shape.reverse();
             let (kind, offset) = (r.u32()?, r.size()?);
             tensors.insert(name, Entry { shape, kind, offset });
@@ -168,20 +178,33 @@ impl Gguf {
         let family = match arch {
             "llama" => Family::Llama,
             "qwen2" => Family::Qwen2,
-            other => return Err(Error::format(&self.path, format!("architecture `{other}`; llama and qwen2 are known here"))),
+            other => {
+                return Err(Error::format(
+                    &self.path,
+                    format!("architecture `{other}`; llama and qwen2 are known here"),
+                ));
+            }
         };
         let need = |key: &str| {
             let key = format!("{arch}.{key}");
-            self.number(&key).map(|n| n as usize).ok_or_else(|| Error::format(&self.path, format!("metadata `{key}` is missing")))
+            self.number(&key)
+                .map(|n| n as usize)
+                .ok_or_else(|| Error::format(&self.path, format!("metadata `{key}` is missing")))
         };
         if self.tensors.contains_key("rope_freqs.weight") {
             return Err(Error::format(
                 &self.path,
-                "stretched rotary frequencies are not known in GGUF; use the safetensors checkpoint",
+                "stretched rotary frequencies are not known in GGUF; use the safetensors \
+                 checkpoint",
             ));
         }
         let (hidden, heads) = (need("embedding_length")?, need("attention.head_count")?);
-        let vocab = self.tensors.get("token_embd.weight").and_then(|t| t.shape.first()).copied().unwrap_or(0);
+        let vocab = self
+            .tensors
+            .get("token_embd.weight")
+            .and_then(|t| t.shape.first())
+            .copied()
+            .unwrap_or(0);
         let config = Config {
             family,
             vocab,
@@ -193,7 +216,9 @@ impl Gguf {
                 kv_heads: need("attention.head_count_kv").unwrap_or(heads),
                 dim: need("attention.key_length").unwrap_or(hidden / heads.max(1)),
             },
-            norm_eps: self.number(&format!("{arch}.attention.layer_norm_rms_epsilon")).unwrap_or(1e-5) as f32,
+            norm_eps: self
+                .number(&format!("{arch}.attention.layer_norm_rms_epsilon"))
+                .unwrap_or(1e-5) as f32,
             rope_theta: self.number(&format!("{arch}.rope.freq_base")).unwrap_or(10_000.0),
             rope_scaling: None,
             positions: need("context_length")?,
@@ -217,13 +242,20 @@ impl Source for Gguf {
 
     fn read(&self, piece: &Piece) -> Result<Option<(Vec<usize>, Vec<f32>)>> {
         let Some(entry) = self.tensors.get(&piece.gguf) else { return Ok(None) };
-        let refuse = |reason: String| Error::format(&self.path, format!("tensor `{}`: {reason}", piece.gguf));
+        let refuse = |reason: String| {
+            Error::format(&self.path, format!("tensor `{}`: {reason}", piece.gguf))
+        };
         let count = entry.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
         let count = count.ok_or_else(|| refuse("its shape overflows".into()))?;
-        let len = quant::bytes(entry.kind, count).ok_or_else(|| refuse(format!("storage type {} is not known", entry.kind)))?;
-        let first = self.data.checked_add(entry.offset).ok_or_else(|| refuse("its offset overflows".into()))?;
+        let len = quant::bytes(entry.kind, count)
+            .ok_or_else(|| refuse(format!("storage type {} is not known", entry.kind)))?;
+        let first = self
+            .data
+            .checked_add(entry.offset)
+            .ok_or_else(|| refuse("its offset overflows".into()))?;
         let bytes = first.checked_add(len).and_then(|end| self.map.get(first..end));
-        let bytes = bytes.ok_or_else(|| refuse("the file ends inside it; was it cut short?".into()))?;
+        let bytes =
+            bytes.ok_or_else(|| refuse("the file ends inside it; was it cut short?".into()))?;
         let mut numbers = quant::numbers(entry.kind, bytes);
         // llama's converter interleaves the two halves that rotation pairs up; undo it.
         if piece.interleaved_heads > 0 && matches!(self.text("general.architecture"), Ok("llama")) {

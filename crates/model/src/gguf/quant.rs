@@ -1,4 +1,5 @@
-//! Storage types of GGUF tensors, turned into f32. A quantised block holds a few scales and many small integers.
+//! Storage types of GGUF tensors, turned into f32. A quantised block holds a few scales and many
+//! small integers.
 
 use half::{bf16, f16};
 
@@ -45,7 +46,9 @@ pub fn numbers(kind: u32, data: &[u8]) -> Vec<f32> {
             }
             7 => {
                 let high = u32::from_le_bytes([b[4], b[5], b[6], b[7]]);
-                nibbles(&b[8..], &mut out, |q, i| half_at(b, 0) * fifth(q, high, i) + half_at(b, 2));
+                nibbles(&b[8..], &mut out, |q, i| {
+                    half_at(b, 0) * fifth(q, high, i) + half_at(b, 2)
+                });
             }
             8 => out.extend(b[2..].iter().map(|&q| half_at(b, 0) * f32::from(q as i8))),
             12 => q4_k(b, &mut out),
@@ -66,14 +69,18 @@ fn fifth(q: u8, high: u32, i: usize) -> f32 {
     f32::from(q) + 16.0 * ((high >> i) & 1) as f32
 }
 
-/// 256 numbers in eight groups of 32, each with a six-bit scale and minimum packed into twelve bytes.
+/// 256 numbers in eight groups of 32, each with a six-bit scale and minimum packed into twelve
+/// bytes.
 fn q4_k(b: &[u8], out: &mut Vec<f32>) {
     let (d, dmin, packed) = (half_at(b, 0), half_at(b, 2), &b[4..16]);
     let scale = |j: usize| -> (f32, f32) {
         let (s, m) = if j < 4 {
             (packed[j] & 63, packed[j + 4] & 63)
         } else {
-            ((packed[j + 4] & 15) | (packed[j - 4] >> 6 << 4), (packed[j + 4] >> 4) | (packed[j] >> 6 << 4))
+            (
+                (packed[j + 4] & 15) | (packed[j - 4] >> 6 << 4),
+                (packed[j + 4] >> 4) | (packed[j] >> 6 << 4),
+            )
         };
         (d * f32::from(s), dmin * f32::from(m))
     };
@@ -84,7 +91,8 @@ fn q4_k(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-/// 256 numbers in sixteen groups of 16 with an eight-bit scale; four low bits and two high bits are kept apart.
+/// 256 numbers in sixteen groups of 16 with an eight-bit scale; four low bits and two high bits are
+/// kept apart.
 fn q6_k(b: &[u8], out: &mut Vec<f32>) {
     let (low, high, scales, d) = (&b[..128], &b[128..192], &b[192..208], half_at(b, 208));
     for half in 0..2 {
@@ -122,7 +130,9 @@ mod tests {
         check(3, [halves(&[0.5, -2.0]), q.clone()].concat(), &|i| 0.5 * number(i) - 2.0);
         let high = 0xffff_0001u32.to_le_bytes().to_vec();
         let extra = |i: usize| if i == 0 || i >= 16 { 16.0 } else { 0.0 };
-        check(6, [halves(&[2.0]), high.clone(), q.clone()].concat(), &|i| 2.0 * (number(i) + extra(i) - 16.0));
+        check(6, [halves(&[2.0]), high.clone(), q.clone()].concat(), &|i| {
+            2.0 * (number(i) + extra(i) - 16.0)
+        });
         check(7, [halves(&[2.0, 1.0]), high, q].concat(), &|i| 2.0 * (number(i) + extra(i)) + 1.0);
         let signed: Vec<u8> = (0..32).map(|i| (i as i8 - 16) as u8).collect();
         check(8, [halves(&[0.25]), signed].concat(), &|i| 0.25 * (i as f32 - 16.0));
@@ -130,14 +140,16 @@ mod tests {
 
     #[test]
     fn blocks_of_256() {
-        // Scales 1..8 and minima 8..1, all below 16, so that groups 4..7 use the packed low halves only.
+        // Scales 1..8 and minima 8..1, all below 16, so that groups 4..7 use the packed low halves
+        // only.
         let mut packed = [0u8; 12];
         for j in 0..4 {
             packed[j] = j as u8 + 1;
             packed[j + 4] = 8 - j as u8;
             packed[j + 8] = (j as u8 + 5) | ((4 - j as u8) << 4);
         }
-        // A fifth bit on group 4's scale and group 5's minimum sits in the top bits of earlier bytes.
+        // A fifth bit on group 4's scale and group 5's minimum sits in the top bits of earlier
+        // bytes.
         packed[0] |= 1 << 6;
         packed[5] |= 1 << 6;
         let q: Vec<u8> = (0..128).map(|i| (i % 16) as u8 | (((i + 3) % 16) as u8) << 4).collect();
@@ -161,7 +173,11 @@ mod tests {
         let scales: Vec<u8> = (0..16).map(|i| (i as i8 - 8) as u8).collect();
         let got = numbers(14, &[low, high, scales, halves(&[0.5])].concat());
         for (i, got) in got.iter().enumerate() {
-            assert_eq!(*got, 0.5 * (i as f32 / 16.0 - 8.0).floor() * ((i % 64) as f32 - 32.0), "Q6_K at {i}");
+            assert_eq!(
+                *got,
+                0.5 * (i as f32 / 16.0 - 8.0).floor() * ((i % 64) as f32 - 32.0),
+                "Q6_K at {i}"
+            );
         }
     }
 }

@@ -70,7 +70,8 @@ impl Client {
 
     /// The samples of a job, however many tries that takes.
     pub(super) fn ask(&self, job: &Job) -> Result<Vec<Sample>, Fault> {
-        let unwanted = || job.cancelled.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed);
+        let unwanted =
+            || job.cancelled.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed);
         let mut attempt = 0;
         loop {
             if unwanted() {
@@ -94,7 +95,9 @@ impl Client {
             let doubled = self.settings.back_off.saturating_mul(1 << attempt.min(16));
             // Jitter, so that requests that failed together do not come back together.
             let jitter = 0.5 + job.stream.named("back-off").uniform(u64::from(attempt));
-            thread::sleep(wait.unwrap_or(doubled.min(LONGEST_WAIT).mul_f64(jitter)).min(LONGEST_WAIT));
+            thread::sleep(
+                wait.unwrap_or(doubled.min(LONGEST_WAIT).mul_f64(jitter)).min(LONGEST_WAIT),
+            );
             attempt += 1;
         }
     }
@@ -108,19 +111,31 @@ impl Client {
         let failed = |e: ureq::Error| self.failure(e);
         let mut response = request.send(self.body(job)).map_err(failed)?;
         let status = response.status().as_u16();
-        let wait = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let body = response.body_mut().with_config().limit(LARGEST).read_to_vec().map_err(failed)?;
+        let wait = response
+            .headers()
+            .get("retry-after")
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let body =
+            response.body_mut().with_config().limit(LARGEST).read_to_vec().map_err(failed)?;
         if status == 200 {
             let samples = reply::samples(&body, job.samples);
             return samples.map_err(|reason| Failure::Lasting(format!("{url}: {reason}")));
         }
         let reason = format!("{url} answered with HTTP status {status}: {}", reply::excerpt(&body));
         match status {
-            408 | 425 | 429 | 500..=599 => {
-                Err(Failure::Passing { reason, unreachable: false, wait: wait.map(Duration::from_secs) })
-            }
-            401 | 403 => Err(Failure::Lasting(format!("{reason}; the key is read from {}", self.settings.key_variable))),
-            404 => Err(Failure::Lasting(format!("{reason}; is the model {:?} loaded there?", self.settings.model))),
+            408 | 425 | 429 | 500..=599 => Err(Failure::Passing {
+                reason,
+                unreachable: false,
+                wait: wait.map(Duration::from_secs),
+            }),
+            401 | 403 => Err(Failure::Lasting(format!(
+                "{reason}; the key is read from {}",
+                self.settings.key_variable
+            ))),
+            404 => Err(Failure::Lasting(format!(
+                "{reason}; is the model {:?} loaded there?",
+                self.settings.model
+            ))),
             _ => Err(Failure::Lasting(reason)),
         }
     }
@@ -149,14 +164,20 @@ impl Client {
 
     fn failure(&self, error: ureq::Error) -> Failure {
         let url = &self.url;
-        let hint = "is the server running? start one with `vllm serve MODEL` or `llama-server -m MODEL.gguf`";
+        let hint = "is the server running? start one with `vllm serve MODEL` or `llama-server -m \
+         MODEL.gguf`";
         match error {
             ureq::Error::Timeout(what) => {
-                let reason = format!("{url} did not answer within {:?} ({what})", self.settings.timeout);
+                let reason =
+                    format!("{url} did not answer within {:?} ({what})", self.settings.timeout);
                 Failure::Passing { reason, unreachable: true, wait: None }
             }
             ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
-                Failure::Passing { reason: format!("cannot reach {url}: {error}; {hint}"), unreachable: true, wait: None }
+                Failure::Passing {
+                    reason: format!("cannot reach {url}: {error}; {hint}"),
+                    unreachable: true,
+                    wait: None,
+                }
             }
             // A server that goes away in the middle of a reply shows as broken HTTP.
             ureq::Error::Protocol(_) => Failure::Passing {

@@ -31,17 +31,22 @@ struct Token {
 
 /// The samples in a reply, which must be as many as were asked for.
 pub(super) fn samples(body: &[u8], wanted: usize) -> Result<Vec<Sample>, String> {
-    let mut reply: Reply =
-        serde_json::from_slice(body).map_err(|e| format!("the reply is no completion ({e}): {}", excerpt(body)))?;
+    let mut reply: Reply = serde_json::from_slice(body)
+        .map_err(|e| format!("the reply is no completion ({e}): {}", excerpt(body)))?;
     if reply.choices.len() != wanted {
-        return Err(format!("the reply has {} choices where {wanted} were asked for", reply.choices.len()));
+        return Err(format!(
+            "the reply has {} choices where {wanted} were asked for",
+            reply.choices.len()
+        ));
     }
     reply.choices.sort_by_key(|choice| choice.index);
     reply.choices.into_iter().map(sample).collect()
 }
 
 fn sample(choice: Choice) -> Result<Sample, String> {
-    let Some(Logprobs { token_logprobs, content }) = choice.logprobs else { return Err(NO_LOGPROBS.into()) };
+    let Some(Logprobs { token_logprobs, content }) = choice.logprobs else {
+        return Err(NO_LOGPROBS.into());
+    };
     let (tokens, log_p) = match (token_logprobs, content) {
         (Some(tokens), _) => (tokens.len(), tokens.into_iter().flatten().sum::<f64>()),
         (None, Some(tokens)) => (tokens.len(), tokens.iter().map(|token| token.logprob).sum()),
@@ -54,7 +59,8 @@ fn sample(choice: Choice) -> Result<Sample, String> {
     Ok(Sample { tactic: choice.text.trim().to_owned(), log_p: log_p.min(0.0), tokens })
 }
 
-const NO_LOGPROBS: &str = "the reply has no log-probabilities, which search needs; use a server that reports `logprobs`";
+const NO_LOGPROBS: &str =
+    "the reply has no log-probabilities, which search needs; use a server that reports `logprobs`";
 
 /// The beginning of a reply, for messages.
 pub(super) fn excerpt(body: &[u8]) -> String {

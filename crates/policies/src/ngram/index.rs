@@ -1,4 +1,5 @@
-//! Finds the demonstrated states most like a given one: cosine similarity over features weighted by rarity.
+//! Finds the demonstrated states most like a given one: cosine similarity over features weighted by
+//! rarity.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,8 @@ impl Index {
             pairs.extend(features.iter().map(|feature| (*feature, number)));
         }
         pairs.sort_unstable();
-        let mut index = Index { lists: HashMap::new(), postings: Vec::new(), norms: vec![0.0; states.len()] };
+        let mut index =
+            Index { lists: HashMap::new(), postings: Vec::new(), norms: vec![0.0; states.len()] };
         for run in pairs.chunk_by(|a, b| a.0 == b.0) {
             let weight = rarity(states.len(), run.len());
             run.iter().for_each(|(_, number)| index.norms[*number as usize] += weight * weight);
@@ -35,8 +37,14 @@ impl Index {
     }
 
     /// The `count` most similar states with their similarity, most similar first.
-    pub(crate) fn nearest(&self, features: &[u64], count: usize, scores: &mut Scores) -> Vec<(u32, f32)> {
-        let mut lists: Vec<(u32, u32)> = features.iter().filter_map(|feature| self.lists.get(feature).copied()).collect();
+    pub(crate) fn nearest(
+        &self,
+        features: &[u64],
+        count: usize,
+        scores: &mut Scores,
+    ) -> Vec<(u32, f32)> {
+        let mut lists: Vec<(u32, u32)> =
+            features.iter().filter_map(|feature| self.lists.get(feature).copied()).collect();
         lists.sort_unstable_by_key(|(start, length)| (*length, *start));
         scores.values.resize(self.norms.len(), 0.0);
         let mut followed = 0;

@@ -1,9 +1,10 @@
 //! The fitted distribution over tactics at a state.
 //!
-//! Three parts are mixed: counts in contexts of growing detail, each smoothed by the one before it (Witten and Bell's
-//! estimate); the tactics of the most similar demonstrated states; and every demonstrated tactic by its frequency, so that
-//! none ever has probability zero. How much each part counts is learned on a held-out sixteenth of the traces, apart for states
-//! whose most detailed known context lies at each level.
+//! Three parts are mixed: counts in contexts of growing detail, each smoothed by the one before it
+//! (Witten and Bell's estimate); the tactics of the most similar demonstrated states; and every
+//! demonstrated tactic by its frequency, so that none ever has probability zero. How much each part
+//! counts is learned on a held-out sixteenth of the traces, apart for states whose most detailed
+//! known context lies at each level.
 
 use std::collections::HashMap;
 
@@ -39,7 +40,8 @@ pub(crate) struct Model {
     index: Index,
     /// By demonstrated step.
     step_templates: Vec<u32>,
-    /// By the most detailed known level (none is 0): weights of contexts, neighbours and frequencies.
+    /// By the most detailed known level (none is 0): weights of contexts, neighbours and
+    /// frequencies.
     weights: [[f64; 3]; LEVELS + 1],
 }
 
@@ -73,9 +75,12 @@ pub(crate) struct Candidates {
 impl Model {
     /// Fits to traces; the mixing weights from a fit to all but a sixteenth of them.
     pub(crate) fn fit(traces: &[&Trace]) -> Model {
-        let held_out =
-            |trace: &Trace| Hash::new(99).text(&trace.theorem.name).0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 15 == 0;
-        let (held, rest): (Vec<&Trace>, Vec<&Trace>) = traces.iter().copied().partition(|trace| held_out(trace));
+        let held_out = |trace: &Trace| {
+            Hash::new(99).text(&trace.theorem.name).0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 15
+                == 0
+        };
+        let (held, rest): (Vec<&Trace>, Vec<&Trace>) =
+            traces.iter().copied().partition(|trace| held_out(trace));
         let mut model = Model::count(traces);
         if !held.is_empty() && !rest.is_empty() {
             model.weights = Model::count(&rest).learn_weights(&held);
@@ -84,13 +89,18 @@ impl Model {
     }
 
     fn count(traces: &[&Trace]) -> Model {
-        let steps: Vec<(&str, &str)> =
-            traces.iter().flat_map(|trace| trace.steps.iter().map(|step| (step.state.as_str(), step.tactic.as_str()))).collect();
+        let steps: Vec<(&str, &str)> = traces
+            .iter()
+            .flat_map(|trace| {
+                trace.steps.iter().map(|step| (step.state.as_str(), step.tactic.as_str()))
+            })
+            .collect();
         let mut tally: HashMap<&str, u32> = HashMap::new();
         steps.iter().for_each(|(_, tactic)| *tally.entry(tactic).or_default() += 1);
         let mut tally: Vec<(&str, u32)> = tally.into_iter().collect();
         tally.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-        let frequency = tally.iter().map(|(_, count)| f64::from(*count) / steps.len() as f64).collect();
+        let frequency =
+            tally.iter().map(|(_, count)| f64::from(*count) / steps.len() as f64).collect();
         let texts: Vec<String> = tally.into_iter().map(|(text, _)| text.to_owned()).collect();
         let ids: HashMap<String, u32> = texts.iter().cloned().zip(0..).collect();
 
@@ -103,7 +113,8 @@ impl Model {
             .collect();
         let mut numbers: HashMap<Template, u32> = HashMap::new();
         let mut templates: Vec<(Template, Option<u32>)> = Vec::new();
-        let (mut step_templates, mut step_contexts, mut step_features) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut step_templates, mut step_contexts, mut step_features) =
+            (Vec::new(), Vec::new(), Vec::new());
         for (template, contexts, features) in seen {
             let number = *numbers.entry(template).or_insert_with_key(|template| {
                 templates.push((template.clone(), template.literal().map(|text| ids[text])));
@@ -115,10 +126,26 @@ impl Model {
         }
         let levels = (0..LEVELS)
             .into_par_iter()
-            .map(|level| Level::new(step_contexts.iter().map(|contexts| contexts[level]).zip(step_templates.iter().copied())))
+            .map(|level| {
+                Level::new(
+                    step_contexts
+                        .iter()
+                        .map(|contexts| contexts[level])
+                        .zip(step_templates.iter().copied()),
+                )
+            })
             .collect();
         let index = Index::new(&step_features);
-        Model { texts, ids, frequency, templates, levels, index, step_templates, weights: [PRIOR; LEVELS + 1] }
+        Model {
+            texts,
+            ids,
+            frequency,
+            templates,
+            levels,
+            index,
+            step_templates,
+            weights: [PRIOR; LEVELS + 1],
+        }
     }
 
     /// The number of a demonstrated tactic.
@@ -153,21 +180,30 @@ impl Model {
 
     fn parts(&self, state: &str, scores: &mut Scores) -> Parts {
         let view = View::new(state);
-        let mut rendered = Rendered { model: self, view: &view, done: HashMap::new(), fresh: Vec::new() };
+        let mut rendered =
+            Rendered { model: self, view: &view, done: HashMap::new(), fresh: Vec::new() };
         let mut chain: Vec<(u32, f64)> = Vec::new();
         let mut level = 0;
         for (at, context) in contexts(state, &view).into_iter().enumerate() {
-            let Some(Context { start, kept, kinds }) = self.levels[at].contexts.get(&context).copied() else { continue };
+            let Some(Context { start, kept, kinds }) =
+                self.levels[at].contexts.get(&context).copied()
+            else {
+                continue;
+            };
             let counts = &self.levels[at].counts[start as usize..(start + kept) as usize];
-            let counts: Vec<(u32, f64)> =
-                counts.iter().filter_map(|(template, count)| Some((rendered.id(*template)?, f64::from(*count)))).collect();
+            let counts: Vec<(u32, f64)> = counts
+                .iter()
+                .filter_map(|(template, count)| Some((rendered.id(*template)?, f64::from(*count))))
+                .collect();
             let total: f64 = counts.iter().map(|(_, count)| count).sum();
             if total == 0.0 {
                 continue;
             }
             level = at + 1;
-            // The first known context has nothing below it but the frequencies, which are mixed in at the end.
-            let below = if chain.is_empty() { 0.0 } else { f64::from(kinds) / (total + f64::from(kinds)) };
+            // The first known context has nothing below it but the frequencies, which are mixed in
+            // at the end.
+            let below =
+                if chain.is_empty() { 0.0 } else { f64::from(kinds) / (total + f64::from(kinds)) };
             chain = merge(
                 chain
                     .into_iter()
@@ -191,8 +227,12 @@ impl Model {
 
     /// Expectation maximisation of the held-out steps' likelihood in the mixing weights.
     fn learn_weights(&self, held: &[&Trace]) -> [[f64; 3]; LEVELS + 1] {
-        let steps: Vec<(&str, &str)> =
-            held.iter().flat_map(|trace| trace.steps.iter().map(|step| (step.state.as_str(), step.tactic.as_str()))).collect();
+        let steps: Vec<(&str, &str)> = held
+            .iter()
+            .flat_map(|trace| {
+                trace.steps.iter().map(|step| (step.state.as_str(), step.tactic.as_str()))
+            })
+            .collect();
         let seen: Vec<(usize, [f64; 3])> = steps
             .par_iter()
             .map_init(Scores::default, |scores, (state, tactic)| {
@@ -201,10 +241,14 @@ impl Model {
                     let at = parts.fresh.iter().position(|fresh| fresh == tactic)?;
                     Some((self.texts.len() + at) as u32)
                 });
-                let find =
-                    |part: &[(u32, f64)]| id.and_then(|id| Some(part[part.binary_search_by_key(&id, |pair| pair.0).ok()?].1));
+                let find = |part: &[(u32, f64)]| {
+                    id.and_then(|id| {
+                        Some(part[part.binary_search_by_key(&id, |pair| pair.0).ok()?].1)
+                    })
+                };
                 let frequency = id.and_then(|id| self.frequency.get(id as usize).copied());
-                let p = [find(&parts.chain), find(&parts.neighbours), frequency].map(|p| p.unwrap_or(0.0));
+                let p = [find(&parts.chain), find(&parts.neighbours), frequency]
+                    .map(|p| p.unwrap_or(0.0));
                 (parts.level, p)
             })
             .collect();
@@ -212,10 +256,14 @@ impl Model {
         for _ in 0..30 {
             let mut shares = [PRIOR.map(|weight| weight * PRIOR_STEPS); LEVELS + 1];
             for (level, p) in &seen {
-                let joint: Vec<f64> = p.iter().zip(&weights[*level]).map(|(p, weight)| p * weight).collect();
+                let joint: Vec<f64> =
+                    p.iter().zip(&weights[*level]).map(|(p, weight)| p * weight).collect();
                 let total: f64 = joint.iter().sum();
                 if total > 0.0 {
-                    shares[*level].iter_mut().zip(joint).for_each(|(share, joint)| *share += joint / total);
+                    shares[*level]
+                        .iter_mut()
+                        .zip(joint)
+                        .for_each(|(share, joint)| *share += joint / total);
                 }
             }
             weights = shares.map(|share| {
@@ -273,20 +321,25 @@ impl Level {
         pairs.sort_unstable();
         let mut level = Level::default();
         for context in pairs.chunk_by(|a, b| a.0 == b.0) {
-            let mut counts: Vec<(u32, u32)> =
-                context.chunk_by(|a, b| a.1 == b.1).map(|same| (same[0].1, same.len() as u32)).collect();
+            let mut counts: Vec<(u32, u32)> = context
+                .chunk_by(|a, b| a.1 == b.1)
+                .map(|same| (same[0].1, same.len() as u32))
+                .collect();
             counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
             let kinds = counts.len() as u32;
             counts.truncate(WIDTH);
-            level.contexts.insert(context[0].0, Context { start: level.counts.len() as u32, kept: counts.len() as u32, kinds });
+            level.contexts.insert(
+                context[0].0,
+                Context { start: level.counts.len() as u32, kept: counts.len() as u32, kinds },
+            );
             level.counts.append(&mut counts);
         }
         level
     }
 }
 
-/// Sums the probabilities of the same tactic. The result is in the order of the tactics, so that sums come out the same
-/// always.
+/// Sums the probabilities of the same tactic. The result is in the order of the tactics, so that
+/// sums come out the same always.
 fn merge(pairs: impl Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
     let mut pairs: Vec<(u32, f64)> = pairs.collect();
     pairs.sort_by_key(|pair| pair.0);

@@ -1,4 +1,5 @@
-//! A tactic with the parts that it repeats from its state cut out, so that it can be tried at another state.
+//! A tactic with the parts that it repeats from its state cut out, so that it can be tried at
+//! another state.
 
 use crate::text::{View, between, is_variable, matching, tokens};
 
@@ -18,7 +19,8 @@ pub(crate) enum Piece {
 pub(crate) struct Template(pub(crate) Vec<Piece>);
 
 impl Template {
-    /// Cuts out of a tactic what its state has too. The first token says what the tactic does and always stays.
+    /// Cuts out of a tactic what its state has too. The first token says what the tactic does and
+    /// always stays.
     pub(crate) fn new(tactic: &str, view: &View<'_>) -> Self {
         let words: Vec<&str> = tokens(tactic).collect();
         let pairs = matching(&words);
@@ -27,16 +29,24 @@ impl Template {
         let mut at = 1;
         while at < words.len() {
             let group = pairs[at].and_then(|close| {
-                let place = view.groups.iter().position(|group| *group == between(tactic, words[at], words[close]))?;
+                let place = view
+                    .groups
+                    .iter()
+                    .position(|group| *group == between(tactic, words[at], words[close]))?;
                 Some((close, Piece::Group(u16::try_from(place).ok()?)))
             });
             let variable = || {
-                let place = view.variables.iter().position(|variable| is_variable(words[at]) && *variable == words[at])?;
+                let place = view
+                    .variables
+                    .iter()
+                    .position(|variable| is_variable(words[at]) && *variable == words[at])?;
                 Some((at, Piece::Variable(u16::try_from(place).ok()?)))
             };
             // A name that is being given a value belongs to the tactic, not to the state.
-            let assigned = words[at - 1] == "$" || words.get(at + 1).is_some_and(|next| matches!(*next, ":=" | ":"));
-            if let Some((last, piece)) = group.or_else(|| if assigned { None } else { variable() }) {
+            let assigned = words[at - 1] == "$"
+                || words.get(at + 1).is_some_and(|next| matches!(*next, ":=" | ":"));
+            if let Some((last, piece)) = group.or_else(|| if assigned { None } else { variable() })
+            {
                 let start = words[at].as_ptr() as usize - tactic.as_ptr() as usize;
                 if start > done {
                     pieces.push(Piece::Text(tactic[done..start].to_owned()));

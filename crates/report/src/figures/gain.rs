@@ -16,7 +16,9 @@ pub(super) fn figure(run: &Run) -> Option<Drawn> {
     let mut panels = Vec::new();
     for strategy in run.strategies() {
         let mut series = Vec::new();
-        for (place, (objective, colour)) in objectives.iter().zip(&palette).filter(|(o, _)| o.full != CONTROL).enumerate() {
+        for (place, (objective, colour)) in
+            objectives.iter().zip(&palette).filter(|(o, _)| o.full != CONTROL).enumerate()
+        {
             let gains: Vec<_> = budgets
                 .iter()
                 .filter_map(|&b| {
@@ -31,7 +33,8 @@ pub(super) fn figure(run: &Run) -> Option<Drawn> {
                 (low, high) = (low.min(c.ci_low), high.max(c.ci_high));
             }
             // Error bars at one budget stand beside each other.
-            let dodge = (30.0 / objectives.len() as f64).min(6.0) * (place as f64 - (objectives.len() as f64 - 2.0) / 2.0);
+            let dodge = (30.0 / objectives.len() as f64).min(6.0)
+                * (place as f64 - (objectives.len() as f64 - 2.0) / 2.0);
             series.push(
                 Series::line(objective.label(), gains.iter().map(|(b, c)| (*b as f64, c.gain_pp)))
                     .bars(gains.iter().map(|(_, c)| (c.ci_low, c.ci_high)))
@@ -57,6 +60,9 @@ pub(super) fn figure(run: &Run) -> Option<Drawn> {
     any.then(|| Drawn {
         name: "gain".into(),
         chart: Box::new(grid) as Box<dyn Chart>,
-        caption: "Error bars are 95 % intervals of the paired gain; hollow markers have p \u{2265} 0.05. Where cells completed different theorems the lines are descriptive, not one cohort. Series are shifted sideways a little to be told apart.".into(),
+        caption: "Error bars are 95 % intervals of the paired gain; hollow markers have p \
+         \u{2265} 0.05. Where cells completed different theorems the lines are descriptive, not \
+         one cohort. Series are shifted sideways a little to be told apart."
+            .into(),
     })
 }

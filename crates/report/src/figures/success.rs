@@ -27,8 +27,10 @@ pub(super) fn figure(run: &Run, budget: u64) -> Drawn {
         }
     }
     let largest = budget as f64;
-    let ticks: Vec<f64> = std::iter::successors(Some(1.0), |t| Some(t * 4.0)).take_while(|t| *t <= largest).collect();
-    let mut grid = Grid::new(format!("Success against expansions, N = {budget}"), 3).panel_size(300.0, 240.0);
+    let ticks: Vec<f64> =
+        std::iter::successors(Some(1.0), |t| Some(t * 4.0)).take_while(|t| *t <= largest).collect();
+    let mut grid =
+        Grid::new(format!("Success against expansions, N = {budget}"), 3).panel_size(300.0, 240.0);
     for (strategy, series) in panels {
         grid = grid.panel(
             Figure::new(strategy_label(&strategy))
@@ -40,7 +42,10 @@ pub(super) fn figure(run: &Run, budget: u64) -> Drawn {
     Drawn {
         name: format!("success-{budget}"),
         chart: Box::new(grid) as Box<dyn Chart>,
-        caption: "Every smaller budget from one run at this one: a theorem counts from the expansion that found its proof. A strategy that plans by its budget would do somewhat better at a smaller one than its curve shows.".into(),
+        caption: "Every smaller budget from one run at this one: a theorem counts from the \
+         expansion that found its proof. A strategy that plans by its budget would do somewhat \
+         better at a smaller one than its curve shows."
+            .into(),
     }
 }
 
@@ -48,7 +53,12 @@ pub(super) fn figure(run: &Run, budget: u64) -> Drawn {
 fn curve(group: &Group) -> Vec<(f64, f64)> {
     let mut found: Vec<u64> = Vec::new();
     let mut completed = 0usize;
-    for record in group.cells.values().flat_map(|c| c.records.values()).filter(|r| r.outcome != Outcome::Error) {
+    for record in group
+        .cells
+        .values()
+        .flat_map(|c| c.records.values())
+        .filter(|r| r.outcome != Outcome::Error)
+    {
         completed += 1;
         if record.outcome == Outcome::Proved {
             found.push(record.expansions.max(1));

@@ -26,36 +26,53 @@ fn label(run: &Run, training: &Training) -> String {
 }
 
 fn loss(run: &Run) -> Option<Drawn> {
-    let objectives: Vec<Objective> = run.training.iter().map(|t| Objective::parse(&t.objective)).collect();
+    let objectives: Vec<Objective> =
+        run.training.iter().map(|t| Objective::parse(&t.objective)).collect();
     let palette = colours(&objectives);
     let panel = |title: &str, of: fn(&Measurement) -> Option<f64>| {
         let series = run.training.iter().zip(&palette).filter_map(|(training, colour)| {
-            let points: Vec<_> = training.measurements.iter().filter_map(|m| Some((m.step, of(m)?))).collect();
-            (!points.is_empty()).then(|| Series::line(label(run, training), points).plain().colour(*colour))
+            let points: Vec<_> =
+                training.measurements.iter().filter_map(|m| Some((m.step, of(m)?))).collect();
+            (!points.is_empty())
+                .then(|| Series::line(label(run, training), points).plain().colour(*colour))
         });
         let series: Vec<Series> = series.collect();
-        (!series.is_empty()).then(|| Figure::new(title).x(Axis::linear("optimizer step")).y(Axis::linear("mean")).extend(series))
+        (!series.is_empty()).then(|| {
+            Figure::new(title)
+                .x(Axis::linear("optimizer step"))
+                .y(Axis::linear("mean"))
+                .extend(series)
+        })
     };
-    let panels: Vec<Figure> = [panel("Weighted loss", |m| m.loss), panel("Cross-entropy of a tactic, unweighted", |m| m.ce)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let panels: Vec<Figure> = [
+        panel("Weighted loss", |m| m.loss),
+        panel("Cross-entropy of a tactic, unweighted", |m| m.ce),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     if panels.is_empty() {
         return None;
     }
-    let grid = panels.into_iter().fold(Grid::new("Training", 2).panel_size(450.0, 280.0), Grid::panel);
+    let grid =
+        panels.into_iter().fold(Grid::new("Training", 2).panel_size(450.0, 280.0), Grid::panel);
     Some(Drawn {
         name: "loss".into(),
         chart: Box::new(grid) as Box<dyn Chart>,
-        caption: "As logged by each branch. Weighted losses of different objectives are different quantities; only their course can be compared.".into(),
+        caption: "As logged by each branch. Weighted losses of different objectives are different \
+         quantities; only their course can be compared."
+            .into(),
     })
 }
 
 /// Cumulative distributions of the first and the last measurement, a panel per objective.
 fn distribution(run: &Run, what: &'static str, of: fn(&Measurement) -> &Vec<f64>) -> Option<Drawn> {
     let of_p = what == "p";
-    let title =
-        if of_p { "Probability of demonstrated tactics before and after training" } else { "Weights before and after training" };
+    let title = if of_p {
+        "Probability of demonstrated tactics before and after training"
+    } else {
+        "Weights before and after training"
+    };
     let mut grid = Grid::new(title, 3).panel_size(300.0, 220.0);
     let mut any = false;
     for training in &run.training {
@@ -64,9 +81,17 @@ fn distribution(run: &Run, what: &'static str, of: fn(&Measurement) -> &Vec<f64>
         let cumulative = |m: &Measurement| -> Vec<(f64, f64)> {
             let values = of(m);
             let place = |v: &f64| if of_p { v.max(SMALLEST) } else { *v };
-            values.iter().zip(levels(values.len())).map(|(v, level)| (place(v), 100.0 * level)).collect()
+            values
+                .iter()
+                .zip(levels(values.len()))
+                .map(|(v, level)| (place(v), 100.0 * level))
+                .collect()
         };
-        let x = if of_p { Axis::log("p of the demonstrated tactic").to(1.0) } else { Axis::linear("weight").from(0.0) };
+        let x = if of_p {
+            Axis::log("p of the demonstrated tactic").to(1.0)
+        } else {
+            Axis::linear("weight").from(0.0)
+        };
         let mut panel = Figure::new(label(run, training))
             .x(x)
             .y(Axis::linear("steps at or below").suffix("%").from(0.0).to(100.0))
@@ -80,7 +105,8 @@ fn distribution(run: &Run, what: &'static str, of: fn(&Measurement) -> &Vec<f64>
         name: format!("distribution-{what}"),
         chart: Box::new(grid) as Box<dyn Chart>,
         caption: format!(
-            "Cumulative share of demonstrated steps at the quantiles that were logged, from the first and the last measurement of each branch{}.",
+            "Cumulative share of demonstrated steps at the quantiles that were logged, from the \
+             first and the last measurement of each branch{}.",
             if of_p { "; values below one in a million stand at it" } else { "" }
         ),
     })

@@ -16,7 +16,8 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     if let Some(best) = best {
         let rate = best.rate();
         out.push(format!(
-            "At N = {budget} the highest rate is {:.1} % [{:.1}, {:.1}] of {} theorems: {} under {}.",
+            "At N = {budget} the highest rate is {:.1} % [{:.1}, {:.1}] of {} theorems: {} under \
+             {}.",
             100.0 * rate.rate,
             100.0 * rate.low,
             100.0 * rate.high,
@@ -32,7 +33,11 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
         .filter_map(|g| Some((g, g.against(run.control(g)?)?)))
         .collect();
     if compared.is_empty() {
-        out.push("No objective can be compared with CE: there is no CE cell under the same strategy and budget.".into());
+        out.push(
+            "No objective can be compared with CE: there is no CE cell under the same \
+         strategy and budget."
+                .into(),
+        );
         return out;
     }
     let corrected = holm(&compared.iter().map(|(_, c)| c.p).collect::<Vec<_>>());
@@ -43,14 +48,17 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let worse = count(&|i| compared[i].1.gain_pp < 0.0 && compared[i].1.p < 0.05);
     let survive = count(&|i| corrected[i] < 0.05);
     out.push(format!(
-        "Of {} comparisons with CE under the same strategy and budget, {ahead} favour the other objective and {behind} favour CE; {better} gains and {worse} losses have p < 0.05 before correction, and {survive} {} after Holm\u{2019}s.",
+        "Of {} comparisons with CE under the same strategy and budget, {ahead} favour the other \
+         objective and {behind} favour CE; {better} gains and {worse} losses have p < 0.05 before \
+         correction, and {survive} {} after Holm\u{2019}s.",
         compared.len(),
         if survive == 1 { "does" } else { "do" }
     ));
     let largest = compared.iter().max_by(|a, b| a.1.gain_pp.total_cmp(&b.1.gain_pp));
     if let Some((group, c)) = largest {
         out.push(format!(
-            "The largest gain is {:+.1} points [{:.1}, {:.1}], p {} (b/c = {}/{}, n = {}): {} under {} at N = {}.",
+            "The largest gain is {:+.1} points [{:.1}, {:.1}], p {} (b/c = {}/{}, n = {}): {} \
+             under {} at N = {}.",
             c.gain_pp,
             c.ci_low,
             c.ci_high,
@@ -64,7 +72,10 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
         ));
     }
     if !run.missing.is_empty() {
-        out.push(format!("Cells are missing from this folder ({} notes); they are named below.", run.missing.len()));
+        out.push(format!(
+            "Cells are missing from this folder ({} notes); they are named below.",
+            run.missing.len()
+        ));
     }
     out
 }
@@ -72,7 +83,12 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
 pub(crate) fn html(run: &Run) -> String {
     let items: String = sentences(run)
         .iter()
-        .map(|s| format!("<li>{}</li>\n", escape(s).replace(" = ", "\u{a0}=\u{a0}").replace(" %", "\u{202f}%")))
+        .map(|s| {
+            format!(
+                "<li>{}</li>\n",
+                escape(s).replace(" = ", "\u{a0}=\u{a0}").replace(" %", "\u{202f}%")
+            )
+        })
         .collect();
     format!("<ul class=\"findings\">\n{items}</ul>\n")
 }

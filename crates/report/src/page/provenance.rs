@@ -11,8 +11,17 @@ use crate::table::html as escape;
 
 /// The report's title: the plan's, or the folder's name.
 pub(crate) fn title(run: &Run) -> String {
-    let planned = run.plan.as_ref().and_then(|p| p.get("title").or_else(|| p.get("name"))).and_then(Value::as_str);
-    let folder = || run.dir.canonicalize().ok().and_then(|d| d.file_name().map(|n| n.to_string_lossy().into_owned()));
+    let planned = run
+        .plan
+        .as_ref()
+        .and_then(|p| p.get("title").or_else(|| p.get("name")))
+        .and_then(Value::as_str);
+    let folder = || {
+        run.dir
+            .canonicalize()
+            .ok()
+            .and_then(|d| d.file_name().map(|n| n.to_string_lossy().into_owned()))
+    };
     let name = planned.map(str::to_owned).or_else(folder).unwrap_or_else(|| "run".into());
     format!("{name}: which objective, for which search and budget?")
 }
@@ -24,7 +33,8 @@ pub(crate) fn lead(run: &Run) -> String {
     let pool = run.groups.iter().map(crate::run::Group::pool).max().unwrap_or(0);
     let budgets = run.budgets().iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     format!(
-        "<p class=\"lead\">{cells} cells: {} objectives, {} strategies, N = {budgets}; {pool} held-out theorems, {seeds} seed{}.</p>",
+        "<p class=\"lead\">{cells} cells: {} objectives, {} strategies, N = {budgets}; {pool} \
+         held-out theorems, {seeds} seed{}.</p>",
         run.objectives().len(),
         run.strategies().len(),
         if seeds == 1 { "" } else { "s" }
@@ -43,7 +53,8 @@ pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
         }
     }
     let mut of = |name: &str, get: &dyn Fn(&Manifest) -> Option<String>| {
-        let values: BTreeSet<String> = run.cells().filter_map(|(_, _, c)| get(c.manifest.as_ref()?)).collect();
+        let values: BTreeSet<String> =
+            run.cells().filter_map(|(_, _, c)| get(c.manifest.as_ref()?)).collect();
         if !values.is_empty() {
             facts.push((name.to_owned(), values.into_iter().collect::<Vec<_>>().join("; ")));
         }
@@ -63,7 +74,9 @@ fn flat(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(flat).collect::<Vec<_>>().join(", "),
-        Value::Object(map) => map.iter().map(|(k, v)| format!("{k} {}", flat(v))).collect::<Vec<_>>().join(", "),
+        Value::Object(map) => {
+            map.iter().map(|(k, v)| format!("{k} {}", flat(v))).collect::<Vec<_>>().join(", ")
+        }
         other => other.to_string(),
     }
 }
@@ -73,7 +86,12 @@ pub(crate) fn html(run: &Run) -> String {
     for (key, value) in facts(run) {
         let _ = writeln!(out, "<dt>{}</dt><dd><code>{}</code></dd>", escape(&key), escape(&value));
     }
-    out.push_str("</dl>\n<details><summary>The command of every cell</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Commands\"><table><thead><tr><th scope=\"col\">cell</th><th scope=\"col\">command</th></tr></thead><tbody>\n");
+    out.push_str(
+        "</dl>\n<details><summary>The command of every cell</summary>\n<div \
+     class=\"scroll\" tabindex=\"0\" role=\"region\" \
+     aria-label=\"Commands\"><table><thead><tr><th scope=\"col\">cell</th><th \
+     scope=\"col\">command</th></tr></thead><tbody>\n",
+    );
     for (_, _, cell) in run.cells() {
         if let Some(m) = &cell.manifest {
             let _ = writeln!(

@@ -1,4 +1,5 @@
-//! Matching: within the search-aware family, the objective of the deployed strategy against the objectives of others.
+//! Matching: within the search-aware family, the objective of the deployed strategy against the
+//! objectives of others.
 
 use std::fmt::Write;
 
@@ -10,7 +11,8 @@ use crate::run::Run;
 use crate::table::{Entry, Table, field};
 
 pub(super) fn table(run: &Run, budget: u64) -> Option<Table> {
-    let family: Vec<Objective> = run.objectives().into_iter().filter(Objective::is_search_aware).collect();
+    let family: Vec<Objective> =
+        run.objectives().into_iter().filter(Objective::is_search_aware).collect();
     let mut compared = Vec::new();
     for strategy in run.strategies() {
         let Some(matched) = run.matched(&strategy, budget) else { continue };
@@ -26,7 +28,8 @@ pub(super) fn table(run: &Run, budget: u64) -> Option<Table> {
         return None;
     }
     let corrected = holm(&compared.iter().map(|(_, _, c)| c.p).collect::<Vec<_>>());
-    let mut csv = format!("strategy,matched,mismatched,budget,matched_rate,mismatched_rate,{PAIRED_CSV}\n");
+    let mut csv =
+        format!("strategy,matched,mismatched,budget,matched_rate,mismatched_rate,{PAIRED_CSV}\n");
     let mut rows = Vec::new();
     for ((matched, other, c), holm) in compared.iter().zip(&corrected) {
         let (x, y) = (matched.rate().rate, other.rate().rate);
@@ -56,7 +59,10 @@ pub(super) fn table(run: &Run, budget: u64) -> Option<Table> {
     Some(Table {
         name: format!("matching-{budget}"),
         title: format!("Strategy matching within the search-aware family at N = {budget}"),
-        caption: "Each row sets the objective that models the deployed strategy against one that models another; a positive gain favours matching. One recurrence serves BFS and DFS, so they match each other. Statistics as in the sweep.".into(),
+        caption: "Each row sets the objective that models the deployed strategy against one that \
+         models another; a positive gain favours matching. One recurrence serves BFS and DFS, so \
+         they match each other. Statistics as in the sweep."
+            .into(),
         header,
         text_columns: 3,
         rows,

@@ -9,19 +9,36 @@ use crate::table::{Entry, Table, field};
 
 /// The full matrix and, where there are matched objectives, the view CE / matched / UA.
 pub(super) fn tables(run: &Run, budget: u64) -> Vec<Table> {
-    let strategies: Vec<String> =
-        run.strategies().into_iter().filter(|s| run.groups.iter().any(|g| g.budget == budget && g.strategy == *s)).collect();
-    let objectives: Vec<Objective> =
-        run.objectives().into_iter().filter(|o| run.groups.iter().any(|g| g.budget == budget && g.objective == *o)).collect();
-    let rows: Vec<(String, Vec<Option<&Group>>)> =
-        objectives.iter().map(|o| (o.label(), strategies.iter().map(|s| run.group(&o.full, s, budget)).collect())).collect();
+    let strategies: Vec<String> = run
+        .strategies()
+        .into_iter()
+        .filter(|s| run.groups.iter().any(|g| g.budget == budget && g.strategy == *s))
+        .collect();
+    let objectives: Vec<Objective> = run
+        .objectives()
+        .into_iter()
+        .filter(|o| run.groups.iter().any(|g| g.budget == budget && g.objective == *o))
+        .collect();
+    let rows: Vec<(String, Vec<Option<&Group>>)> = objectives
+        .iter()
+        .map(|o| (o.label(), strategies.iter().map(|s| run.group(&o.full, s, budget)).collect()))
+        .collect();
     let full = table(run, budget, &strategies, rows, "matrix", "Proofs found (%)");
     let family = objectives.iter().filter(|o| o.is_search_aware()).count();
     let mut view = Vec::new();
     for (label, pick) in [("CE", CONTROL), ("UA, shared", "ua")] {
-        view.push((label.to_owned(), strategies.iter().map(|s| run.group(pick, s, budget)).collect::<Vec<_>>()));
+        view.push((
+            label.to_owned(),
+            strategies.iter().map(|s| run.group(pick, s, budget)).collect::<Vec<_>>(),
+        ));
     }
-    view.insert(1, ("search-aware CAT, matched".to_owned(), strategies.iter().map(|s| run.matched(s, budget)).collect()));
+    view.insert(
+        1,
+        (
+            "search-aware CAT, matched".to_owned(),
+            strategies.iter().map(|s| run.matched(s, budget)).collect(),
+        ),
+    );
     view.retain(|(_, groups)| groups.iter().any(Option::is_some));
     let mut tables = vec![full];
     if family > 1 && view.len() > 1 {
@@ -45,7 +62,9 @@ fn table(
     name: &str,
     title: &str,
 ) -> Table {
-    let mut csv = String::from("objective,strategy,budget,seeds,pool,n,rate,wilson_low,wilson_high,p_against_ce\n");
+    let mut csv = String::from(
+        "objective,strategy,budget,seeds,pool,n,rate,wilson_low,wilson_high,p_against_ce\n",
+    );
     let (mut incomplete, mut holes) = (Vec::new(), false);
     let mut rates: Vec<Vec<Option<f64>>> = Vec::new();
     let mut rows: Vec<Vec<Entry>> = Vec::new();
@@ -60,14 +79,24 @@ fn table(
                 continue;
             };
             let rate = group.rate();
-            let p = run.control(group).filter(|_| group.objective.full != CONTROL).and_then(|c| group.against(c)).map(|c| c.p);
+            let p = run
+                .control(group)
+                .filter(|_| group.objective.full != CONTROL)
+                .and_then(|c| group.against(c))
+                .map(|c| c.p);
             let mut mark = String::new();
             if p.is_some_and(|p| p < 0.05) {
                 mark.push('*');
             }
             if (rate.n as usize) < group.pool() {
                 mark.push('\u{2020}');
-                incomplete.push(format!("{} under {}: {} of {}", group.objective.full, group.strategy, rate.n, group.pool()));
+                incomplete.push(format!(
+                    "{} under {}: {} of {}",
+                    group.objective.full,
+                    group.strategy,
+                    rate.n,
+                    group.pool()
+                ));
             }
             let _ = writeln!(
                 csv,
@@ -89,23 +118,35 @@ fn table(
         rows.push(row);
     }
     for column in 0..strategies.len() {
-        let mut entries: Vec<(Option<f64>, &mut Entry)> =
-            rows.iter_mut().zip(&rates).map(|(row, rates)| (rates[column], &mut row[column + 1])).collect();
+        let mut entries: Vec<(Option<f64>, &mut Entry)> = rows
+            .iter_mut()
+            .zip(&rates)
+            .map(|(row, rates)| (rates[column], &mut row[column + 1]))
+            .collect();
         embolden(&mut entries);
     }
     let pool = groups.iter().flat_map(|(_, g)| g).flatten().map(|g| g.pool()).max().unwrap_or(0);
-    let seeds = groups.iter().flat_map(|(_, g)| g).flatten().map(|g| g.cells.len()).max().unwrap_or(1);
+    let seeds =
+        groups.iter().flat_map(|(_, g)| g).flatten().map(|g| g.cells.len()).max().unwrap_or(1);
     let mut caption = format!(
-        "{pool} held-out theorems{}. Columns are deployed strategies, rows training objectives. Bold: highest of its column. *: p < 0.05 against CE under the same strategy (exact, paired, uncorrected).",
+        "{pool} held-out theorems{}. Columns are deployed strategies, rows training objectives. \
+         Bold: highest of its column. *: p < 0.05 against CE under the same strategy (exact, \
+         paired, uncorrected).",
         if seeds > 1 { format!(", {seeds} seeds pooled by theorem") } else { String::new() }
     );
     if holes {
         caption.push_str(" \u{2014}: no such cell.");
     }
     if !incomplete.is_empty() {
-        let _ = write!(caption, " \u{2020}: rate over the theorems completed ({}).", incomplete.join("; "));
+        let _ = write!(
+            caption,
+            " \u{2020}: rate over the theorems completed ({}).",
+            incomplete.join("; ")
+        );
     }
-    let header = std::iter::once("objective".to_owned()).chain(strategies.iter().map(|s| strategy_label(s))).collect();
+    let header = std::iter::once("objective".to_owned())
+        .chain(strategies.iter().map(|s| strategy_label(s)))
+        .collect();
     Table {
         name: format!("{name}-{budget}"),
         title: format!("{title} at N = {budget}"),

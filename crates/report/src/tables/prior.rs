@@ -15,14 +15,20 @@ pub(super) fn table(run: &Run) -> Option<Table> {
         return None;
     }
     groups.sort_by_key(|g| (g.budget, strategy_rank(&g.strategy), g.objective.rank()));
-    let compared: Vec<_> = groups.iter().map(|g| run.without_prior(g).and_then(|base| g.against(base))).collect();
+    let compared: Vec<_> =
+        groups.iter().map(|g| run.without_prior(g).and_then(|base| g.against(base))).collect();
     let corrected = holm(&compared.iter().map(|c| c.map_or(f64::NAN, |c| c.p)).collect::<Vec<_>>());
     let mut csv = format!("strategy,objective,budget,ce_rate,plain_rate,prior_rate,{PAIRED_CSV}\n");
     let mut rows = Vec::new();
     for ((group, c), holm) in groups.iter().zip(&compared).zip(&corrected) {
         let rate = |g: Option<&crate::run::Group>| g.map(|g| g.rate().rate);
-        let rates = [rate(run.group(CONTROL, &group.strategy, group.budget)), rate(run.without_prior(group)), rate(Some(group))];
-        let mut shown: Vec<Entry> = rates.iter().map(|r| r.map_or("\u{2014}".into(), percent).into()).collect();
+        let rates = [
+            rate(run.group(CONTROL, &group.strategy, group.budget)),
+            rate(run.without_prior(group)),
+            rate(Some(group)),
+        ];
+        let mut shown: Vec<Entry> =
+            rates.iter().map(|r| r.map_or("\u{2014}".into(), percent).into()).collect();
         embolden(&mut rates.iter().copied().zip(shown.iter_mut()).collect::<Vec<_>>());
         let mut row: Vec<Entry> = vec![
             strategy_label(&group.strategy).into(),
@@ -31,7 +37,10 @@ pub(super) fn table(run: &Run) -> Option<Table> {
             group.budget.to_string().into(),
         ];
         row.extend(shown);
-        row.extend(c.as_ref().map_or_else(|| vec![Entry::from("\u{2014}"); 5], |c| paired_entries(c, *holm)));
+        row.extend(
+            c.as_ref()
+                .map_or_else(|| vec![Entry::from("\u{2014}"); 5], |c| paired_entries(c, *holm)),
+        );
         rows.push(row);
         let text = |r: Option<f64>| r.map(|r| r.to_string()).unwrap_or_default();
         let _ = writeln!(
@@ -54,7 +63,11 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     Some(Table {
         name: "prior".into(),
         title: "Priors on off-trace behaviour".into(),
-        caption: "Proofs found (%) with CE, with the uncorrected objective (\u{3ba} = 1, q = 0) and with the prior; the paired columns compare the last two. \u{3ba}: expansions a miss costs; q: share of misses never recovered from. Statistics as in the sweep. \u{2014}: no such cell.".into(),
+        caption: "Proofs found (%) with CE, with the uncorrected objective (\u{3ba} = 1, q = 0) \
+         and with the prior; the paired columns compare the last two. \u{3ba}: expansions a miss \
+         costs; q: share of misses never recovered from. Statistics as in the sweep. \u{2014}: no \
+         such cell."
+            .into(),
         header,
         text_columns: 3,
         rows,

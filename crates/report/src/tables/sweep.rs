@@ -24,8 +24,11 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     let mut csv = format!("strategy,objective,budget,{PAIRED_CSV}\n");
     let mut rows = Vec::new();
     for ((group, c), holm) in compared.iter().zip(&corrected) {
-        let mut row: Vec<Entry> =
-            vec![strategy_label(&group.strategy).into(), group.objective.label().into(), group.budget.to_string().into()];
+        let mut row: Vec<Entry> = vec![
+            strategy_label(&group.strategy).into(),
+            group.objective.label().into(),
+            group.budget.to_string().into(),
+        ];
         row.extend(paired_entries(c, *holm));
         rows.push(row);
         let _ = writeln!(
@@ -37,12 +40,19 @@ pub(super) fn table(run: &Run) -> Option<Table> {
             paired_csv(c, *holm)
         );
     }
-    let header = ["strategy", "objective", "N"].map(String::from).into_iter().chain(paired_header()).collect();
+    let header = ["strategy", "objective", "N"]
+        .map(String::from)
+        .into_iter()
+        .chain(paired_header())
+        .collect();
     Some(Table {
         name: "sweep".into(),
         title: "Paired gain over CE".into(),
         caption: format!(
-            "n: theorems both completed; b and c: solved by the objective only and by CE only. The 95 % interval uses the variance (b + c)/n\u{b2}; p is the exact two-sided McNemar test, and Holm p corrects it for the {} comparisons of this table. *: p < 0.05; bold: Holm p < 0.05.",
+            "n: theorems both completed; b and c: solved by the objective only and by CE only. \
+             The 95 % interval uses the variance (b + c)/n\u{b2}; p is the exact two-sided \
+             McNemar test, and Holm p corrects it for the {} comparisons of this table. *: p < \
+             0.05; bold: Holm p < 0.05.",
             rows.len()
         ),
         header,

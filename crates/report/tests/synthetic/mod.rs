@@ -1,4 +1,5 @@
-//! A run folder made in code: searches simulated on hidden difficulties, so that every number has a cause.
+//! A run folder made in code: searches simulated on hidden difficulties, so that every number has a
+//! cause.
 
 #![allow(dead_code)]
 
@@ -50,7 +51,9 @@ const TACTICS: [&str; 10] = [
 ];
 
 fn keyed(seed: u64, text: &str) -> Random {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64 ^ seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64 ^ seed, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+    });
     Random::new(hash)
 }
 
@@ -65,14 +68,22 @@ fn steps(theorem: &str, objective: &str) -> Vec<f64> {
     };
     // Half of the theorems have a step that no budget here will find.
     let hopeless = (random.uniform() < 0.55).then(|| random.below(length));
-    (0..length).map(|t| if hopeless == Some(t) { 1e-5 } else { (-(random.uniform() * 6.0) * lift).exp() }).collect()
+    (0..length)
+        .map(|t| if hopeless == Some(t) { 1e-5 } else { (-(random.uniform() * 6.0) * lift).exp() })
+        .collect()
 }
 
 pub fn theorem(i: usize) -> String {
     format!("Demo.lemma_{i:03}")
 }
 
-pub fn manifest(objective: &str, strategy: &str, budget: u64, seed: u64, theorems: usize) -> Manifest {
+pub fn manifest(
+    objective: &str,
+    strategy: &str,
+    budget: u64,
+    seed: u64,
+    theorems: usize,
+) -> Manifest {
     Manifest {
         format: 1,
         objective: objective.into(),
@@ -82,10 +93,18 @@ pub fn manifest(objective: &str, strategy: &str, budget: u64, seed: u64, theorem
         seed,
         policy: format!("synthetic policy trained with {objective}"),
         environment: "synthetic environment 1".into(),
-        pool: Pool { file: "data/heldout.jsonl".into(), hash: "5b1f0c".into(), theorems, steps: Some("2-5".into()) },
+        pool: Pool {
+            file: "data/heldout.jsonl".into(),
+            hash: "5b1f0c".into(),
+            theorems,
+            steps: Some("2-5".into()),
+        },
         version: "0.1.0".into(),
         commit: Some("0123abc".into()),
-        command: format!("catamount evaluate --strategy {strategy} --budget {budget} --policy {objective}.safetensors"),
+        command: format!(
+            "catamount evaluate --strategy {strategy} --budget {budget} --policy \
+             {objective}.safetensors"
+        ),
     }
 }
 
@@ -143,9 +162,14 @@ pub fn tree(record: &Record, strategy: &str) -> TreeRecord {
         // Follow the trace just in time where a proof is to be found.
         let on = open.iter().rev().find(|n| n.2).copied().unwrap_or((0, 0, true));
         let must = proved && (trace.len() - on.1) as u64 > remaining;
-        let (parent, depth, on_trace) = if must || last { on } else { open[random.below(open.len())] };
+        let (parent, depth, on_trace) =
+            if must || last { on } else { open[random.below(open.len())] };
         let follow = must || last;
-        let tactic = if follow { trace[depth].clone() } else { TACTICS[random.below(TACTICS.len())].to_owned() };
+        let tactic = if follow {
+            trace[depth].clone()
+        } else {
+            TACTICS[random.below(TACTICS.len())].to_owned()
+        };
         let valid = follow || random.uniform() < 0.35;
         let verdict = if last {
             "proved"
@@ -155,7 +179,11 @@ pub fn tree(record: &Record, strategy: &str) -> TreeRecord {
             "rejected"
         };
         let text = match verdict {
-            "open" => format!("n : \u{2115}\nh : {} \u{2264} n\n\u{22a2} {} + n < 2 ^ n", depth + 1, i % 7),
+            "open" => format!(
+                "n : \u{2115}\nh : {} \u{2264} n\n\u{22a2} {} + n < 2 ^ n",
+                depth + 1,
+                i % 7
+            ),
             "rejected" => "unknown identifier <h> & linarith failed to find a contradiction".into(),
             _ => String::new(),
         };
@@ -190,7 +218,11 @@ pub fn write_cell(dir: &Path, manifest: &Manifest, records: &[Record]) -> PathBu
     let log = dir.join(format!("{stem}.jsonl"));
     let lines: String = records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
     fs::write(&log, lines).unwrap();
-    fs::write(dir.join(format!("{stem}.manifest.json")), serde_json::to_string_pretty(manifest).unwrap()).unwrap();
+    fs::write(
+        dir.join(format!("{stem}.manifest.json")),
+        serde_json::to_string_pretty(manifest).unwrap(),
+    )
+    .unwrap();
     log
 }
 
@@ -201,17 +233,29 @@ pub fn write_run(dir: &Path, plan: &Plan) {
         for &strategy in &plan.strategies {
             for &budget in &plan.budgets {
                 for &seed in &plan.seeds {
-                    let records: Vec<Record> =
-                        (0..plan.theorems).map(|i| record(&theorem(i), objective, strategy, budget, seed)).collect();
+                    let records: Vec<Record> = (0..plan.theorems)
+                        .map(|i| record(&theorem(i), objective, strategy, budget, seed))
+                        .collect();
                     let m = manifest(objective, strategy, budget, seed, plan.theorems);
                     write_cell(&cells, &m, &records);
                     if Some(&budget) == plan.budgets.last() {
                         let trees: String = records
                             .iter()
                             .take(plan.trees)
-                            .map(|r| serde_json::to_string(&tree(r, &format!("{strategy}{objective}"))).unwrap() + "\n")
+                            .map(|r| {
+                                serde_json::to_string(&tree(r, &format!("{strategy}{objective}")))
+                                    .unwrap()
+                                    + "\n"
+                            })
                             .collect();
-                        fs::write(cells.join(format!("{}.trees.jsonl", stem(objective, strategy, budget, seed))), trees).unwrap();
+                        fs::write(
+                            cells.join(format!(
+                                "{}.trees.jsonl",
+                                stem(objective, strategy, budget, seed)
+                            )),
+                            trees,
+                        )
+                        .unwrap();
                     }
                 }
             }

@@ -25,9 +25,13 @@ fn budget_average(t: usize, budget: usize) -> f64 {
 pub fn allocation() -> Result<Finding, TheoryError> {
     let grid = budgets(3, 512, 6);
     let mut panels = Grid::new("Uniform allocation fixes the budget that retries share", 3)
-        .subtitle("One trace of three steps; markers: the local criticality averaged over the budget the other steps leave")
+        .subtitle(
+            "One trace of three steps; markers: the local criticality averaged over the \
+         budget the other steps leave",
+        )
         .panel_size(270.0, 250.0);
-    let (mut apart, mut own, mut easy, mut hard, mut start) = (0f64, 0f64, f64::NAN, (f64::NAN, f64::NAN), 0f64);
+    let (mut apart, mut own, mut easy, mut hard, mut start) =
+        (0f64, 0f64, f64::NAN, (f64::NAN, f64::NAN), 0f64);
     for (t, &p) in P.iter().enumerate() {
         let (mut ua, mut retry, mut average) = (Vec::new(), Vec::new(), Vec::new());
         for &n in &grid {
@@ -41,7 +45,10 @@ pub fn allocation() -> Result<Finding, TheoryError> {
         let excess: Vec<f64> = ua.iter().zip(&retry).map(|(ua, retry)| ua - retry).collect();
         match t {
             0 => easy = largest(excess.iter().map(|excess| -excess)),
-            1 => hard = (largest(excess.iter().copied()), largest(excess.iter().map(|excess| -excess))),
+            1 => {
+                hard =
+                    (largest(excess.iter().copied()), largest(excess.iter().map(|excess| -excess)))
+            }
             _ => {}
         }
         let x = || grid.iter().map(|&n| n as f64);
@@ -57,12 +64,24 @@ pub fn allocation() -> Result<Finding, TheoryError> {
     }
     Ok(Finding {
         name: "ua-and-retry",
-        claim: "The shared-budget weight is the local criticality averaged over the budget that successful runs leave for the step; UA takes it at N/L \
-                instead, which weighs the hard step more at every budget and, once the budget is ample, the easy step less."
+        claim: "The shared-budget weight is the local criticality averaged over the budget that \
+         successful runs leave for the step; UA takes it at N/L \
+                instead, which weighs the hard step more at every budget and, once the budget is \
+                ample, the easy step less."
             .into(),
         checks: vec![
-            Check::at_most("largest distance between the retry weight and its budget average", apart, 1e-12),
-            Check::at_most("largest distance between the UA weight and the local criticality at N/L", own, 1e-12),
+            Check::at_most(
+                "largest distance between the retry weight and its budget \
+             average",
+                apart,
+                1e-12,
+            ),
+            Check::at_most(
+                "largest distance between the UA weight and the local criticality at \
+             N/L",
+                own,
+                1e-12,
+            ),
             Check::at_most("largest distance from 1 at N = L", start, 1e-12),
             Check::at_most("largest excess of retry over UA at the hard step", hard.1, 1e-12),
             Check::at_least("largest excess of UA over retry at the hard step", hard.0, 0.1),

@@ -29,8 +29,17 @@ pub(crate) fn apart_dots((x, y): (f64, f64)) -> [(f64, f64); 2] {
 }
 
 /// The surrogate's weights at a budget of N expansions, as the paper would train with.
-pub(crate) fn surrogate(objective: Objective, expansions: u64, prior: Prior, p: &[f64]) -> Result<Vec<f64>, ObjectiveError> {
-    let budget = if objective == Objective::Pass { (expansions / EXPANSIONS_PER_ROLLOUT).max(1) } else { expansions };
+pub(crate) fn surrogate(
+    objective: Objective,
+    expansions: u64,
+    prior: Prior,
+    p: &[f64],
+) -> Result<Vec<f64>, ObjectiveError> {
+    let budget = if objective == Objective::Pass {
+        (expansions / EXPANSIONS_PER_ROLLOUT).max(1)
+    } else {
+        expansions
+    };
     let log_p: Vec<f64> = p.iter().map(|p| p.ln()).collect();
     Ok(Surrogate::new(objective, budget).with_prior(prior)?.weigh(&log_p)?.weights)
 }

@@ -1,4 +1,5 @@
-//! What two deployed searches do on a chain, as triples: the surrogates they would have if nothing were simplified.
+//! What two deployed searches do on a chain, as triples: the surrogates they would have if nothing
+//! were simplified.
 
 use catamount_objective::{Dual, Status, Strategy};
 
@@ -39,11 +40,13 @@ impl Strategy for ChargedRollouts {
     }
 }
 
-/// Progressive widening in which evaluating a state counts as a visit to it, every time it is reached.
+/// Progressive widening in which evaluating a state counts as a visit to it, every time it is
+/// reached.
 pub struct EvaluatedWidening;
 
 impl Strategy for EvaluatedWidening {
-    /// (visits, samples) of the states reached, the deepest last; the trace's length; remaining budget.
+    /// (visits, samples) of the states reached, the deepest last; the trace's length; remaining
+    /// budget.
     type Configuration = (Vec<(u64, u64)>, usize, u64);
 
     fn start(&self, length: usize, budget: u64) -> Self::Configuration {
@@ -69,7 +72,11 @@ impl Strategy for EvaluatedWidening {
         next
     }
 
-    fn miss(&self, (nodes, length, budget): &Self::Configuration, node: usize) -> Self::Configuration {
+    fn miss(
+        &self,
+        (nodes, length, budget): &Self::Configuration,
+        node: usize,
+    ) -> Self::Configuration {
         let mut nodes = nodes.clone();
         nodes[node].1 += 1;
         for visited in &mut nodes[..=node] {

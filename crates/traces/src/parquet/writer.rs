@@ -1,5 +1,6 @@
-//! Writes traces as Parquet. A column of a nested file is a flat list of values with two levels each: the repetition level
-//! says where a trace begins (0), the definition level how much of the path to the value exists.
+//! Writes traces as Parquet. A column of a nested file is a flat list of values with two levels
+//! each: the repetition level says where a trace begins (0), the definition level how much of the
+//! path to the value exists.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,13 +50,20 @@ const FLAT: &str = "message step {
 /// Writes a file in the given shape; the old file stays until the new one is complete.
 pub fn write(path: &Path, traces: &[Trace], shape: Shape) -> Result<(), Error> {
     for (at, trace) in traces.iter().enumerate() {
-        jsonl::check(trace).map_err(|reason| Error::Record { path: path.to_owned(), record: at + 1, reason })?;
+        jsonl::check(trace).map_err(|reason| Error::Record {
+            path: path.to_owned(),
+            record: at + 1,
+            reason,
+        })?;
     }
     let file = AtomicFile::create(path)?;
     let broken = |e: ParquetError| Error::file(path, format!("cannot write Parquet: {e}"));
-    let schema = Arc::new(parse_message_type(if shape == Shape::Nested { NESTED } else { FLAT }).map_err(broken)?);
+    let schema = Arc::new(
+        parse_message_type(if shape == Shape::Nested { NESTED } else { FLAT }).map_err(broken)?,
+    );
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(broken)?;
+    let mut writer =
+        SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(broken)?;
     for traces in traces.chunks(GROUP) {
         let mut group = writer.next_row_group().map_err(broken)?;
         match shape {
@@ -75,19 +83,24 @@ fn nested(group: &mut Group<'_>, traces: &[Trace]) -> Result<(), ParquetError> {
     let theorems: Vec<&Theorem> = traces.iter().map(|trace| &trace.theorem).collect();
     theorem_columns(group, &theorems)?;
     let steps: Vec<&Step> = traces.iter().flat_map(|trace| &trace.steps).collect();
-    let repeats: Vec<i16> = traces.iter().flat_map(|trace| (0..trace.steps.len()).map(|at| i16::from(at > 0))).collect();
+    let repeats: Vec<i16> = traces
+        .iter()
+        .flat_map(|trace| (0..trace.steps.len()).map(|at| i16::from(at > 0)))
+        .collect();
     let present = vec![1; steps.len()];
     let states: Vec<ByteArray> = steps.iter().map(|step| bytes(&step.state)).collect();
     column::<ByteArrayType>(group, &states, Some(&present), Some(&repeats))?;
     let tactics: Vec<ByteArray> = steps.iter().map(|step| bytes(&step.tactic)).collect();
     column::<ByteArrayType>(group, &tactics, Some(&present), Some(&repeats))?;
-    let nexts: Vec<ByteArray> = steps.iter().filter_map(|step| step.next.as_deref()).map(bytes).collect();
+    let nexts: Vec<ByteArray> =
+        steps.iter().filter_map(|step| step.next.as_deref()).map(bytes).collect();
     let levels: Vec<i16> = steps.iter().map(|step| 1 + i16::from(step.next.is_some())).collect();
     column::<ByteArrayType>(group, &nexts, Some(&levels), Some(&repeats))
 }
 
 fn flat(group: &mut Group<'_>, traces: &[Trace]) -> Result<(), ParquetError> {
-    let theorems: Vec<&Theorem> = traces.iter().flat_map(|trace| trace.steps.iter().map(|_| &trace.theorem)).collect();
+    let theorems: Vec<&Theorem> =
+        traces.iter().flat_map(|trace| trace.steps.iter().map(|_| &trace.theorem)).collect();
     theorem_columns(group, &theorems)?;
     let steps: Vec<&Step> = traces.iter().flat_map(|trace| &trace.steps).collect();
     let numbers: Vec<i64> = traces.iter().flat_map(|trace| 0..trace.steps.len() as i64).collect();
@@ -100,8 +113,14 @@ fn flat(group: &mut Group<'_>, traces: &[Trace]) -> Result<(), ParquetError> {
 fn theorem_columns(group: &mut Group<'_>, theorems: &[&Theorem]) -> Result<(), ParquetError> {
     required(group, theorems.iter().map(|theorem| theorem.name.as_str()))?;
     required(group, theorems.iter().map(|theorem| theorem.statement.as_str()))?;
-    optional::<ByteArrayType>(group, theorems.iter().map(|theorem| theorem.header.as_deref().map(bytes)))?;
-    optional::<ByteArrayType>(group, theorems.iter().map(|theorem| theorem.file.as_deref().map(bytes)))?;
+    optional::<ByteArrayType>(
+        group,
+        theorems.iter().map(|theorem| theorem.header.as_deref().map(bytes)),
+    )?;
+    optional::<ByteArrayType>(
+        group,
+        theorems.iter().map(|theorem| theorem.file.as_deref().map(bytes)),
+    )?;
     optional::<Int64Type>(group, theorems.iter().map(|theorem| theorem.line.map(i64::from)))
 }
 
@@ -109,11 +128,17 @@ fn bytes(text: &str) -> ByteArray {
     ByteArray::from(text)
 }
 
-fn required<'a>(group: &mut Group<'_>, texts: impl Iterator<Item = &'a str>) -> Result<(), ParquetError> {
+fn required<'a>(
+    group: &mut Group<'_>,
+    texts: impl Iterator<Item = &'a str>,
+) -> Result<(), ParquetError> {
     column::<ByteArrayType>(group, &texts.map(bytes).collect::<Vec<_>>(), None, None)
 }
 
-fn optional<T: DataType>(group: &mut Group<'_>, values: impl Iterator<Item = Option<T::T>>) -> Result<(), ParquetError> {
+fn optional<T: DataType>(
+    group: &mut Group<'_>,
+    values: impl Iterator<Item = Option<T::T>>,
+) -> Result<(), ParquetError> {
     let values: Vec<Option<T::T>> = values.collect();
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
     column::<T>(group, &values.into_iter().flatten().collect::<Vec<_>>(), Some(&levels), None)

@@ -1,4 +1,5 @@
-//! The gradient that a step accumulates, against differentiating -log J itself through the whole model.
+//! The gradient that a step accumulates, against differentiating -log J itself through the whole
+//! model.
 
 use std::sync::Arc;
 
@@ -26,8 +27,10 @@ fn model() -> Model<Cpu> {
     };
     let mut model = Model::init(Arc::new(Cpu), config, Stream::new(1)).unwrap();
     for p in model.base_mut() {
-        let (stream, centre) = (Stream::new(2).named(&p.name), if p.name.contains("norm") { 1.0 } else { 0.0 });
-        let values: Vec<f32> = (0..p.len() as u64).map(|i| centre + 0.6 * (stream.uniform(i) as f32 - 0.5)).collect();
+        let (stream, centre) =
+            (Stream::new(2).named(&p.name), if p.name.contains("norm") { 1.0 } else { 0.0 });
+        let values: Vec<f32> =
+            (0..p.len() as u64).map(|i| centre + 0.6 * (stream.uniform(i) as f32 - 0.5)).collect();
         Cpu.upload(&values, &mut p.value, 0).unwrap();
     }
     model
@@ -35,11 +38,16 @@ fn model() -> Model<Cpu> {
 
 /// Traces of 3, 1 and 5 short tactics: probabilities far from 0 and from 1.
 fn data() -> Dataset {
-    let tokens = |n: usize, stream: Stream| (0..n as u64).map(|i| (stream.uniform(i) * 23.0) as u32).collect::<Vec<u32>>();
+    let tokens = |n: usize, stream: Stream| {
+        (0..n as u64).map(|i| (stream.uniform(i) * 23.0) as u32).collect::<Vec<u32>>()
+    };
     let traces = [3, 1, 5].into_iter().enumerate().map(|(t, length)| {
         let example = |s: usize| {
             let stream = Stream::new(7).child((10 * t + s) as u64);
-            Example { prompt: tokens(3 + s, stream), tactic: tokens(1 + s % 2, stream.named("tactic")) }
+            Example {
+                prompt: tokens(3 + s, stream),
+                tactic: tokens(1 + s % 2, stream.named("tactic")),
+            }
         };
         (0..length).map(example).collect()
     });
@@ -47,13 +55,22 @@ fn data() -> Dataset {
 }
 
 fn recipe(tokens: usize) -> Recipe {
-    Recipe { max_tokens: 20, batch: Batching { examples: 64, tokens, recompute: false }, ..Recipe::default() }
+    Recipe {
+        max_tokens: 20,
+        batch: Batching { examples: 64, tokens, recompute: false },
+        ..Recipe::default()
+    }
 }
 
 const DROPOUT: u64 = 77;
 
 /// The accumulated gradient of every trained parameter, before any update.
-fn gradients(model: &mut Model<Cpu>, data: &Dataset, objective: &dyn Weigh, recipe: &Recipe) -> (Tally, Vec<Vec<f32>>) {
+fn gradients(
+    model: &mut Model<Cpu>,
+    data: &Dataset,
+    objective: &dyn Weigh,
+    recipe: &Recipe,
+) -> (Tally, Vec<Vec<f32>>) {
     let mut tally = Tally::default();
     let mut stepper = Stepper::new(model, data, objective, recipe).unwrap();
     let mut table = Table::new(data.examples());
@@ -83,7 +100,8 @@ fn minus_log_j(model: &Model<Cpu>, data: &Dataset, objective: &Surrogate) -> f64
         let ranges: Vec<_> = data.trace(trace).map(|e| data.push(e, &mut batch)).collect();
         model.forward(&batch, &mut acts, Some(DROPOUT)).unwrap();
         let tokens = model.score(&mut acts).unwrap();
-        let log_p: Vec<f64> = ranges.into_iter().map(|r| tokens[r].iter().map(|l| f64::from(*l)).sum()).collect();
+        let log_p: Vec<f64> =
+            ranges.into_iter().map(|r| tokens[r].iter().map(|l| f64::from(*l)).sum()).collect();
         total -= objective.weigh(&log_p).unwrap().log_success;
     }
     total
@@ -94,11 +112,16 @@ fn check(mut model: Model<Cpu>, objective: Surrogate) {
     let (data, recipe) = (data(), recipe(512));
     let (tally, gradients) = gradients(&mut model, &data, &objective, &recipe);
     let total = minus_log_j(&model, &data, &objective);
-    assert!((tally.minus_log_j - total).abs() < 1e-4 * total.abs(), "{} and {total}", tally.minus_log_j);
+    assert!(
+        (tally.minus_log_j - total).abs() < 1e-4 * total.abs(),
+        "{} and {total}",
+        tally.minus_log_j
+    );
     let names: Vec<String> = model.trained().map(|p| p.name.clone()).collect();
     for (i, gradient) in gradients.iter().enumerate() {
         let stream = Stream::new(3).named(&names[i]);
-        let direction: Vec<f32> = (0..gradient.len() as u64).map(|j| 2.0 * stream.uniform(j) as f32 - 1.0).collect();
+        let direction: Vec<f32> =
+            (0..gradient.len() as u64).map(|j| 2.0 * stream.uniform(j) as f32 - 1.0).collect();
         let exact: f64 = gradient.iter().zip(&direction).map(|(g, u)| f64::from(g * u)).sum();
         let mut moved = |s: f32| {
             let p = model.trained_mut().nth(i).unwrap();
@@ -140,7 +163,9 @@ fn adapters_with_dropout_too() {
         let config = LoraConfig { rank: 2, alpha: 4.0, dropout: 0.2, ..LoraConfig::default() };
         let mut adapter = Adapter::new(&Cpu, &model.config, config, true, Stream::new(5)).unwrap();
         for p in adapter.parameters_mut().filter(|p| p.name.ends_with("lora_B")) {
-            let values: Vec<f32> = (0..p.len() as u64).map(|i| 0.4 * (Stream::new(9).uniform(i) as f32 - 0.5)).collect();
+            let values: Vec<f32> = (0..p.len() as u64)
+                .map(|i| 0.4 * (Stream::new(9).uniform(i) as f32 - 0.5))
+                .collect();
             Cpu.upload(&values, &mut p.value, 0).unwrap();
         }
         model.swap_adapter(Some(adapter));
@@ -162,7 +187,11 @@ fn check_one_trace_at_a_time(mut model: Model<Cpu>, objective: Surrogate) {
     let mut moved = |s: f64| {
         for (p, gradient) in model.trained_mut().zip(&gradients) {
             let old = p.to_host(&Cpu).unwrap();
-            let new: Vec<f32> = old.iter().zip(gradient).map(|(x, g)| x + (s * f64::from(*g) / size) as f32).collect();
+            let new: Vec<f32> = old
+                .iter()
+                .zip(gradient)
+                .map(|(x, g)| x + (s * f64::from(*g) / size) as f32)
+                .collect();
             Cpu.upload(&new, &mut p.value, 0).unwrap();
         }
         let value = minus_log_j(&model, &data, &objective);
@@ -171,13 +200,18 @@ fn check_one_trace_at_a_time(mut model: Model<Cpu>, objective: Surrogate) {
     };
     let numeric = (moved(2e-3) - moved(-2e-3)) / 4e-3;
     // Along the gradient itself the slope is the gradient's length.
-    assert!((numeric - size).abs() < 0.01 * size, "{}: {size} accumulated, {numeric} by differences", objective.describe());
+    assert!(
+        (numeric - size).abs() < 0.01 * size,
+        "{}: {size} accumulated, {numeric} by differences",
+        objective.describe()
+    );
 }
 
 #[test]
 fn cross_entropy_is_plain_cross_entropy() {
     let (mut model, data) = (model(), data());
-    let (tally, weighted) = gradients(&mut model, &data, &Surrogate::new(Objective::Ce, 0), &recipe(512));
+    let (tally, weighted) =
+        gradients(&mut model, &data, &Surrogate::new(Objective::Ce, 0), &recipe(512));
     assert_eq!((tally.weighted, tally.minus_log_j), (tally.ce, tally.ce));
     let mut batch = Batch::new();
     for e in 0..data.examples() {
@@ -203,7 +237,10 @@ fn a_trace_in_pieces_has_the_gradient_of_the_whole() {
         let (whole, gradient) = gradients(&mut model, &data, &objective, &recipe(512));
         // The trace of five tactics has more than twenty rows.
         let (torn, pieces) = gradients(&mut model, &data, &objective, &recipe(20));
-        assert_eq!((whole.weights, whole.traces, whole.log_p), (torn.weights, torn.traces, torn.log_p));
+        assert_eq!(
+            (whole.weights, whole.traces, whole.log_p),
+            (torn.weights, torn.traces, torn.log_p)
+        );
         for (a, b) in gradient.iter().flatten().zip(pieces.iter().flatten()) {
             assert!((a - b).abs() < 1e-5 + 1e-4 * a.abs(), "{a} whole, {b} in pieces");
         }
@@ -222,11 +259,18 @@ fn bounds_and_normalisation_do_what_they_say() {
     };
     let plain = step(Weighting { normalise: Normalise::Sum, ..Weighting::default() });
     assert_eq!(plain.loss, plain.weighted);
-    let (low, high) =
-        (plain.weights.iter().fold(f64::MAX, |a, b| a.min(*b)), plain.weights.iter().fold(0.0f64, |a, b| a.max(*b)));
+    let (low, high) = (
+        plain.weights.iter().fold(f64::MAX, |a, b| a.min(*b)),
+        plain.weights.iter().fold(0.0f64, |a, b| a.max(*b)),
+    );
     assert!(low < high);
     let (min, max) = (low + 0.2 * (high - low), high - 0.2 * (high - low));
-    let bounded = step(Weighting { min, max: Some(max), normalise: Normalise::Weights, ..Weighting::default() });
+    let bounded = step(Weighting {
+        min,
+        max: Some(max),
+        normalise: Normalise::Weights,
+        ..Weighting::default()
+    });
     for (a, b) in plain.weights.iter().zip(&bounded.weights) {
         assert_eq!(a.clamp(min, max), *b);
     }
@@ -234,6 +278,8 @@ fn bounds_and_normalisation_do_what_they_say() {
     for (normalise, divisor) in [(Normalise::Tactics, 9), (Normalise::Tokens, plain.targets)] {
         let tally = step(Weighting { normalise, ..Weighting::default() });
         assert!((tally.loss - plain.loss / divisor as f64).abs() < 1e-12);
-        assert!((tally.grad_norm - plain.grad_norm / divisor as f64).abs() < 1e-6 * plain.grad_norm);
+        assert!(
+            (tally.grad_norm - plain.grad_norm / divisor as f64).abs() < 1e-6 * plain.grad_norm
+        );
     }
 }

@@ -10,7 +10,9 @@ use catamount_model::{Config, Cpu, Model, Tokenizer};
 use catamount_objective::{ObjectiveError, Surrogate, Weighed};
 use catamount_search::Stream;
 use catamount_traces::{Step, Theorem, Trace};
-use catamount_train::{Batching, Checkpoints, Dataset, LoraRecipe, Measurement, Optimizer, Recipe, Weigh};
+use catamount_train::{
+    Batching, Checkpoints, Dataset, LoraRecipe, Measurement, Optimizer, Recipe, Weigh,
+};
 
 const SYMBOLS: [&str; 8] = ["ph", "ps", "ch", "th", "ta", "et", "ze", "si"];
 
@@ -20,10 +22,16 @@ pub fn traces(n: usize) -> Vec<Trace> {
         .map(|i| {
             let stream = Stream::new(11).child(i as u64);
             let length = 1 + i % 4;
-            let symbols: Vec<&str> = (0..length as u64).map(|s| SYMBOLS[(stream.uniform(s) * 8.0) as usize]).collect();
+            let symbols: Vec<&str> =
+                (0..length as u64).map(|s| SYMBOLS[(stream.uniform(s) * 8.0) as usize]).collect();
             let state = |from: usize| format!("|- {}", symbols[from..].join(" + "));
-            let step = |s: usize| Step { state: state(s), tactic: format!("take {}", symbols[s]), next: Some(state(s + 1)) };
-            let theorem = Theorem { name: format!("sum{i}"), statement: state(0), ..Theorem::default() };
+            let step = |s: usize| Step {
+                state: state(s),
+                tactic: format!("take {}", symbols[s]),
+                next: Some(state(s + 1)),
+            };
+            let theorem =
+                Theorem { name: format!("sum{i}"), statement: state(0), ..Theorem::default() };
             Trace { theorem, steps: (0..length).map(step).collect() }
         })
         .collect()
@@ -35,7 +43,8 @@ pub fn tokenizer(traces: &[Trace]) -> Tokenizer {
 }
 
 pub fn model(tokenizer: &Tokenizer) -> Model<Cpu> {
-    Model::init(Arc::new(Cpu), Config::small(tokenizer.vocab(), 32, 2, 64), Stream::new(42)).unwrap()
+    Model::init(Arc::new(Cpu), Config::small(tokenizer.vocab(), 32, 2, 64), Stream::new(42))
+        .unwrap()
 }
 
 pub fn data(tokenizer: &Tokenizer, traces: &[Trace]) -> Dataset {
@@ -95,7 +104,11 @@ impl Weigh for Fuse {
     }
 
     fn weigh(&self, log_p: &[f64]) -> Result<Weighed, ObjectiveError> {
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_err() {
+        if self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+            .is_err()
+        {
             match &self.stop {
                 Some(stop) => stop.store(true, Ordering::Relaxed),
                 None => return Err(ObjectiveError::EmptyTrace),

@@ -2,8 +2,8 @@
 //!
 //!     rust-gradient MODEL TRACES OBJECTIVE BUDGET OUT
 //!
-//! The recipe leaves nothing between gradient and step but AdamW's division at its first step, step = g / (|g| + eps), which can be
-//! undone: whoever compares the two models has the gradient.
+//! The recipe leaves nothing between gradient and step but AdamW's division at its first step, step
+//! = g / (|g| + eps), which can be undone: whoever compares the two models has the gradient.
 
 use std::env;
 use std::error::Error;
@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let outcome = train(&mut model, &data, &surrogate, &recipe, &Run::new(&out.join("run"), objective, &stop))?;
     let last = outcome.summary().last.as_ref().ok_or("the trainer took no step")?;
     save(&model, &tokenizer, out)?;
-    println!("{{\"steps\": {}, \"loss\": {}, \"tactics\": {}}}", outcome.summary().step, last.loss, last.tactics);
+    println!("{{\"steps\": {}, \"loss\": {}, \"tactics\": \
+     {}}}", outcome.summary().step, last.loss, last.tactics);
     Ok(())
 }
