@@ -16,11 +16,20 @@ use crate::{model, progress, stop};
 pub struct Arguments {
     #[command(flatten)]
     model: model::Arguments,
+    /// The temperature that tactics will be sampled at: log p is that of the logits divided by it.
+    /// At 1 it is the model's own.
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = temperature)]
+    temperature: f64,
     /// Token rows scored together.
     #[arg(long, default_value_t = 4096)]
     tokens: usize,
     /// Traces: own format, LeanDojo JSON or Parquet.
     traces: PathBuf,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|t| *t > 0.0 && *t <= 10.0);
+    number.ok_or_else(|| "a temperature is a number above 0 and at most 10".to_string())
 }
 
 impl OnDevice for &Arguments {
@@ -50,6 +59,7 @@ impl OnDevice for &Arguments {
         catamount_train::score(
             &model,
             &tokenizer,
+            self.temperature,
             traces.into_iter().map(Ok),
             self.tokens,
             stop::on_interrupt(),

@@ -85,3 +85,11 @@ fn small_weights_are_raised_and_ce_needs_no_budget() {
     assert!(line["weights"][1].as_f64().unwrap() > 0.25);
     assert!(catamount("weights --objective ce", "{\"logp\":[-1]}\n").status.success());
 }
+
+#[test]
+fn a_temperature_out_of_range_is_refused_before_the_model_is_opened() {
+    for temperature in ["0", "-1", "80", "nan"] {
+        let message = error(&format!("score --model none --temperature {temperature} none"), "");
+        assert!(message.contains("above 0 and at most 10"), "{message}");
+    }
+}

@@ -385,10 +385,11 @@ impl Backend for Cuda {
         weight: &CudaTensor,
         rows: &CudaIndex,
         targets: &CudaIndex,
+        temperature: f32,
         log_p: &mut CudaTensor,
         lse: &mut CudaTensor,
     ) -> Result<()> {
-        self.head_forward(m, vocab, d, x, weight, rows, targets, log_p, lse)
+        self.head_forward(m, vocab, d, x, weight, rows, targets, temperature, log_p, lse)
     }
 
     fn head_backward(
@@ -401,12 +402,14 @@ impl Backend for Cuda {
         weight: &CudaTensor,
         rows: &CudaIndex,
         targets: &CudaIndex,
+        temperature: f32,
         lse: &CudaTensor,
         coefficients: &CudaTensor,
         dx: &mut CudaTensor,
         dweight: Option<&mut CudaTensor>,
     ) -> Result<()> {
-        self.head_gradient(n, m, vocab, d, x, weight, rows, targets, lse, coefficients, dx, dweight)
+        let (t, c) = (temperature, coefficients);
+        self.head_gradient(n, m, vocab, d, x, weight, rows, targets, t, lse, c, dx, dweight)
     }
 
     fn adamw(

@@ -21,6 +21,8 @@ pub(crate) struct Remembered {
     weight: (u64, u64),
     rows: (u64, u64),
     sizes: [usize; 3],
+    /// As bits: what is the same must be the very same.
+    temperature: u32,
 }
 
 /// The operands of one pass.
@@ -32,6 +34,9 @@ struct Pass {
     x: u64,
     weight: u64,
     rows: u64,
+    /// 1 / temperature, which the products multiply by: at temperature 1 they are what they are
+    /// without it.
+    scale: f32,
     chunk: usize,
 }
 
@@ -48,6 +53,7 @@ impl Cuda {
         m.min(if most >= 128 { most / 128 * 128 } else { most.max(1) })
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn pass(
         &self,
         m: usize,
@@ -56,6 +62,7 @@ impl Cuda {
         x: &CudaTensor,
         weight: &CudaTensor,
         rows: &CudaIndex,
+        temperature: f32,
     ) -> Result<Pass> {
         Ok(Pass {
             vocab,
@@ -64,6 +71,7 @@ impl Cuda {
             x: self.read(x, 0)?,
             weight: self.read(weight, vocab * d)?,
             rows: self.index(rows, m)?,
+            scale: 1.0 / temperature,
             chunk: self.chunk(m, vocab),
         })
     }
@@ -87,7 +95,7 @@ impl Cuda {
             x: Matrix::new((gathered, format), p.d),
             y: Matrix::new((p.weight, format), p.d).transposed(),
             out: Matrix::new((logits, Format::F32), p.vocab),
-            alpha: 1.0,
+            alpha: p.scale,
             beta: 0.0,
             bias: None,
         };
@@ -105,11 +113,12 @@ impl Cuda {
         weight: &CudaTensor,
         rows: &CudaIndex,
         targets: &CudaIndex,
+        temperature: f32,
         log_p: &mut CudaTensor,
         lse: &mut CudaTensor,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let pass = self.pass(m, vocab, d, x, weight, rows)?;
+        let pass = self.pass(m, vocab, d, x, weight, rows, temperature)?;
         let (targets, log_p, lse) =
             (self.index(targets, m)?, self.write_exact(log_p, m)?, self.write_exact(lse, m)?);
         for first in (0..m).step_by(pass.chunk.max(1)) {
@@ -128,6 +137,7 @@ impl Cuda {
             weight: weight.stamp(),
             rows: rows.stamp(),
             sizes: [m, vocab, d],
+            temperature: temperature.to_bits(),
         };
         turn.state().logits = (pass.chunk == m).then_some(now);
         Ok(())
@@ -144,13 +154,15 @@ impl Cuda {
         weight: &CudaTensor,
         rows: &CudaIndex,
         targets: &CudaIndex,
+        temperature: f32,
         lse: &CudaTensor,
         coefficients: &CudaTensor,
         dx: &mut CudaTensor,
         dweight: Option<&mut CudaTensor>,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let (pass, format) = (self.pass(m, vocab, d, x, weight, rows)?, self.format());
+        let pass = self.pass(m, vocab, d, x, weight, rows, temperature)?;
+        let format = self.format();
         let (targets, lse) = (self.index(targets, m)?, self.read_exact(lse, m)?);
         let coefficients = self.read_exact(coefficients, m)?;
         let dweight = dweight.map(|w| self.write_exact(w, vocab * d)).transpose()?;
@@ -161,6 +173,7 @@ impl Cuda {
             weight: weight.stamp(),
             rows: rows.stamp(),
             sizes: [m, vocab, d],
+            temperature: temperature.to_bits(),
         };
         let remembered = turn.state().logits.take() == Some(now);
         for first in (0..m).step_by(pass.chunk.max(1)) {
@@ -190,7 +203,7 @@ impl Cuda {
                 x: gradient,
                 y: Matrix::new((pass.weight, format), d),
                 out: Matrix::new((dgathered, format), d),
-                alpha: 1.0,
+                alpha: pass.scale,
                 beta: 0.0,
                 bias: None,
             };
@@ -204,7 +217,7 @@ impl Cuda {
                     x: gradient.transposed(),
                     y: Matrix::new((gathered, format), d),
                     out: Matrix::new((dweight, Format::F32), d),
-                    alpha: 1.0,
+                    alpha: pass.scale,
                     beta: 1.0,
                     bias: None,
                 };

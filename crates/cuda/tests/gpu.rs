@@ -115,7 +115,7 @@ fn faults_are_said_clearly() {
     let (weight, index) = (cuda.zeros(80, Kind::Frozen).unwrap(), cuda.indices(1).unwrap());
     let (mut log_p, mut lse) =
         (cuda.zeros(1, Kind::Exact).unwrap(), cuda.zeros(1, Kind::Exact).unwrap());
-    cuda.head(1, 10, 8, &x, &weight, &index, &index, &mut log_p, &mut lse).unwrap();
+    cuda.head(1, 10, 8, &x, &weight, &index, &index, 1.0, &mut log_p, &mut lse).unwrap();
     let mut host = [0.0];
     cuda.download(&log_p, 0, &mut host).unwrap();
     assert!(host[0].is_nan());

@@ -61,6 +61,8 @@ pub struct Activations<B: Backend> {
     pub(crate) targets: B::Index,
     pub(crate) scored: usize,
     pub(crate) dropout: Option<u64>,
+    /// That of the last scores, whose gradient the backward pass takes.
+    pub(crate) temperature: f32,
 }
 
 impl<B: Backend> Activations<B> {
@@ -131,6 +133,7 @@ impl<B: Backend> Activations<B> {
             targets: b.indices(n)?,
             scored: 0,
             dropout: None,
+            temperature: 1.0,
         })
     }
 

@@ -399,9 +399,9 @@ pub trait Backend: Send + Sync + Sized + 'static {
         dgate_up: &mut Self::Tensor,
     ) -> Result<()>;
 
-    /// For each of `m` scored rows: `log_p[j] = log softmax(x[rows[j]] Wᵀ)[targets[j]]` and
-    /// `lse[j]` the log-sum-exp of its logits. Works in chunks of rows: the logits of all rows
-    /// never exist at once.
+    /// For each of `m` scored rows, with logits `x[rows[j]] Wᵀ / temperature`: `lse[j]` is their
+    /// log-sum-exp and `log_p[j]` the target's logit less that. Works in chunks of rows: the logits
+    /// of all rows never exist at once.
     #[allow(clippy::too_many_arguments)]
     fn head(
         &self,
@@ -412,12 +412,14 @@ pub trait Backend: Send + Sync + Sized + 'static {
         weight: &Self::Tensor,
         rows: &Self::Index,
         targets: &Self::Index,
+        temperature: f32,
         log_p: &mut Self::Tensor,
         lse: &mut Self::Tensor,
     ) -> Result<()>;
-    /// The gradient of `sum_j coefficients[j] * log_p[j]`: `dx` (`[n, d]`) is overwritten, zero
-    /// where a row is not scored (rows are distinct); `dweight` is added to. The logits are
-    /// computed again, chunk by chunk.
+    /// The gradient of `sum_j coefficients[j] * log_p[j]`, where `log_p` and `lse` are
+    /// [`Backend::head`]'s at the same temperature: `dx` (`[n, d]`) is overwritten, zero where a
+    /// row is not scored (rows are distinct); `dweight` is added to. The logits are computed again,
+    /// chunk by chunk.
     #[allow(clippy::too_many_arguments)]
     fn head_backward(
         &self,
@@ -429,6 +431,7 @@ pub trait Backend: Send + Sync + Sized + 'static {
         weight: &Self::Tensor,
         rows: &Self::Index,
         targets: &Self::Index,
+        temperature: f32,
         lse: &Self::Tensor,
         coefficients: &Self::Tensor,
         dx: &mut Self::Tensor,

@@ -8,7 +8,7 @@ use crate::{Activations, Backend, Error, Model, Result};
 
 impl<B: Backend> Model<B> {
     /// Adds the gradient of `sum_j coefficients[j] * log_p[j]` to the trained parameters, for the
-    /// batch that was run and scored last; the coefficients are constants (to minimise a loss of
+    /// batch that was run and scored last, at the temperature it was scored at; the coefficients are constants (to minimise a loss of
     /// weights times negative log-probabilities, pass the negated weights).
     pub fn backward(&mut self, acts: &mut Activations<B>, coefficients: &[f32]) -> Result<()> {
         let backend = self.backend.clone();
@@ -40,6 +40,7 @@ impl<B: Backend> Model<B> {
             scored_rows,
             targets,
             dropout,
+            temperature,
             ..
         } = acts;
         let Some(g) = gradients else {
@@ -64,6 +65,7 @@ impl<B: Backend> Model<B> {
             &weight.value,
             scored_rows,
             targets,
+            *temperature,
             lse,
             &g.coefficients,
             &mut g.dh,

@@ -29,12 +29,24 @@ impl<B: Backend> Model<B> {
 
     /// log p of every scored token of the batch that was run, in the order of [`Batch::targets`].
     pub fn score(&self, acts: &mut Activations<B>) -> Result<Vec<f32>> {
+        self.score_at(acts, 1.0)
+    }
+
+    /// [`Model::score`] of a model that is sampled at a temperature: softmax of the logits divided
+    /// by it.
+    pub fn score_at(&self, acts: &mut Activations<B>, temperature: f32) -> Result<Vec<f32>> {
+        if !(temperature > 0.0 && temperature.is_finite()) {
+            return Err(Error::Input(format!(
+                "temperature {temperature} makes no distribution; it must be above 0"
+            )));
+        }
         let m = acts.scored;
         let mut log_p = vec![0.0; m];
+        acts.temperature = temperature;
         if m > 0 {
-            let Activations { h, scored_rows, targets, log_p: out, lse, .. } = acts;
-            let (v, d) = (self.config.vocab, self.config.hidden);
-            self.backend.head(m, v, d, h, self.head_weight(), scored_rows, targets, out, lse)?;
+            let Activations { h, scored_rows: rows, targets, log_p: out, lse, .. } = acts;
+            let (v, d, weight) = (self.config.vocab, self.config.hidden, self.head_weight());
+            self.backend.head(m, v, d, h, weight, rows, targets, temperature, out, lse)?;
             self.backend.download(out, 0, &mut log_p)?;
         }
         Ok(log_p)

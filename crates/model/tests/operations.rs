@@ -289,24 +289,31 @@ fn swiglu() {
 
 #[test]
 fn head_and_log_probabilities() {
+    [1.0, 0.7, 1.3].into_iter().for_each(head_at);
+}
+
+fn head_at(temperature: f32) {
     let (n, d, v, m) = (7, 10, 41, 4);
     let (x, w) = (random(n * d, 1), random(v * d, 2));
     let (rows, targets, c) = (vec![1, 2, 4, 6], vec![40, 0, 7, 7], random(m, 3));
     let run = |x: &[f32], w: &[f32]| {
         let (mut log_p, mut lse) = (zeros(m), zeros(m));
-        CPU.head(m, v, d, &tensor(x), &tensor(w), &rows, &targets, &mut log_p, &mut lse).unwrap();
+        let (x, w) = (tensor(x), tensor(w));
+        CPU.head(m, v, d, &x, &w, &rows, &targets, temperature, &mut log_p, &mut lse).unwrap();
         (dot(&host(&log_p), &c), log_p, lse)
     };
     let (_, log_p, lse) = run(&x, &w);
     for j in 0..m {
         let row = &x[rows[j] as usize * d..][..d];
-        let logits: Vec<f64> = (0..v).map(|t| dot(row, &w[t * d..][..d])).collect();
+        let logit = |t: usize| dot(row, &w[t * d..][..d]) / f64::from(temperature);
+        let logits: Vec<f64> = (0..v).map(logit).collect();
         let want = logits[targets[j] as usize] - logits.iter().map(|l| l.exp()).sum::<f64>().ln();
         assert!((want - f64::from(host(&log_p)[j])).abs() < 1e-5);
     }
     let (mut dx, mut dw) = (tensor(&vec![9.0; n * d]), zeros(v * d));
     let (tx, tw, tc) = (tensor(&x), tensor(&w), tensor(&c));
-    CPU.head_backward(n, m, v, d, &tx, &tw, &rows, &targets, &lse, &tc, &mut dx, Some(&mut dw))
+    let (t, dweight) = (temperature, Some(&mut dw));
+    CPU.head_backward(n, m, v, d, &tx, &tw, &rows, &targets, t, &lse, &tc, &mut dx, dweight)
         .unwrap();
     check("head, input", &x, &host(&dx), |x| run(x, &w).0);
     check("head, weight", &w, &host(&dw), |w| run(&x, w).0);

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
+/// The largest temperature that is not taken for a slip of the pen: at 10 nothing of what was
+/// learned is left.
+const HOTTEST: f64 = 10.0;
+
 /// A training recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -24,6 +28,10 @@ pub struct Recipe {
     pub max_tokens: usize,
     /// A line of metrics is written every so many optimizer steps.
     pub log_every: usize,
+    /// The temperature that the model will be sampled at: log p in the weights, in the loss and in
+    /// its gradient is that of the logits divided by it. At 1 it is the model's own, the paper's
+    /// reading.
+    pub temperature: f64,
     /// What a step consists of.
     pub batch: Batching,
     /// AdamW.
@@ -47,6 +55,7 @@ impl Default for Recipe {
             max_steps: None,
             max_tokens: 512,
             log_every: 1,
+            temperature: 1.0,
             batch: Batching::default(),
             optimizer: Optimizer::default(),
             schedule: Schedule::default(),
@@ -315,6 +324,10 @@ impl Recipe {
                 "a finite number above 0 and not below `weights.min`",
             );
         }
+        if !(self.temperature > 0.0 && self.temperature <= HOTTEST) {
+            let wanted = format!("above 0 and at most {HOTTEST} (1 is the model's own)");
+            return refuse("temperature", &self.temperature, &wanted);
+        }
         count("epochs", self.epochs)?;
         count("log_every", self.log_every)?;
         count("batch.examples", self.batch.examples)?;
@@ -376,6 +389,8 @@ mod tests {
             ("[optimizer]\nlrr = 1e-4", "unknown field `lrr`"),
             ("[optimizer]\nbeta2 = 1.0", "`optimizer.beta2 = 1`"),
             ("[schedule]\nwarmup = 5", "`schedule.warmup = 5`"),
+            ("temperature = 0.0", "`temperature = 0`"),
+            ("temperature = 80", "`temperature = 80`"),
             ("epochs = 0", "`epochs = 0`"),
             ("epochs = -1", "line 1"),
             ("[batch]\ntokens = 100", "`batch.tokens = 100`"),

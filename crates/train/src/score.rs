@@ -21,11 +21,13 @@ pub struct Scored {
     pub tokens: usize,
 }
 
-/// Scores traces as they come, `tokens` rows at a time, and hands them on in the same order.
-/// Answers whether it came to the end; `stop` ends it early, between two handfuls.
+/// Scores traces as they come, at the temperature the model is to be sampled at, `tokens` rows at a
+/// time, and hands them on in the same order. Answers whether it came to the end; `stop` ends it
+/// early, between two handfuls.
 pub fn score<B: Backend>(
     model: &Model<B>,
     tokenizer: &Tokenizer,
+    temperature: f64,
     traces: impl IntoIterator<Item = std::result::Result<Trace, catamount_traces::Error>>,
     tokens: usize,
     stop: &AtomicBool,
@@ -87,7 +89,8 @@ pub fn score<B: Backend>(
                 log_p[s] = value;
             }
         };
-        score_examples(model, &mut acts, &mut batch, items, keep, &mut |_| true)?;
+        let (acts, batch) = (&mut acts, &mut batch);
+        score_examples(model, temperature, acts, batch, items, keep, &mut |_| true)?;
         scored.into_iter().try_for_each(&mut each)?;
     }
 }
@@ -97,6 +100,7 @@ pub fn score<B: Backend>(
 /// the answer is false.
 pub(crate) fn score_examples<'e, B: Backend, K>(
     model: &Model<B>,
+    temperature: f64,
     acts: &mut Activations<B>,
     batch: &mut Batch,
     examples: impl Iterator<Item = (K, (&'e [u32], &'e [u32]))>,
@@ -110,7 +114,7 @@ pub(crate) fn score_examples<'e, B: Backend, K>(
             return Ok(true);
         }
         model.forward(batch, acts, None)?;
-        let tokens = model.score(acts)?;
+        let tokens = model.score_at(acts, temperature as f32)?;
         let count = waiting.len();
         waiting.drain(..).for_each(|(key, range)| each(key, tactic_log_p(&tokens[range])));
         batch.clear();

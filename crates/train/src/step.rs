@@ -99,9 +99,10 @@ impl<'a, B: Backend> Stepper<'a, B> {
         traces.sort_unstable();
         traces.dedup();
         let examples = traces.iter().flat_map(|&t| self.data.trace(t as usize));
-        let Stepper { model, data, acts, batch, .. } = self;
+        let Stepper { model, data, recipe, acts, batch, .. } = self;
         let items = examples.map(|e| (e, data.example(e)));
-        score_examples(model, acts, batch, items, |e, log_p| table.0[e] = log_p, go_on)
+        let each = |e: usize, log_p| table.0[e] = log_p;
+        score_examples(model, recipe.temperature, acts, batch, items, each, go_on)
     }
 
     /// One optimizer step on these traces. `table` holds the log-probabilities that weights are
@@ -143,7 +144,7 @@ impl<'a, B: Backend> Stepper<'a, B> {
         let examples = pieces.iter().flat_map(|p| p.examples.clone());
         let ranges: Vec<_> = examples.map(|e| self.data.push(e, &mut self.batch)).collect();
         self.model.forward(&self.batch, &mut self.acts, Some(dropout))?;
-        let tokens = self.model.score(&mut self.acts)?;
+        let tokens = self.model.score_at(&mut self.acts, self.recipe.temperature as f32)?;
         let log_p: Vec<f64> = ranges.iter().map(|r| tactic_log_p(&tokens[r.clone()])).collect();
         tally.rows += self.batch.len();
         if !log_p.iter().all(|l| l.is_finite()) {

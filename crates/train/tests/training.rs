@@ -146,7 +146,7 @@ fn scores_come_in_order_and_agree_with_training() {
     let mut scored: Vec<Scored> = Vec::new();
     let go = AtomicBool::new(false);
     let stream = traces.iter().cloned().map(Ok);
-    let all = score(&model, &tokenizer, stream, 100, &go, |s| {
+    let all = score(&model, &tokenizer, 0.8, stream, 100, &go, |s| {
         scored.push(s);
         Ok(())
     });
@@ -155,7 +155,8 @@ fn scores_come_in_order_and_agree_with_training() {
     let error = scored[3].log_p.as_ref().unwrap_err();
     assert!(error.contains("step 1") && error.contains("only 64 positions"), "{error}");
     let mut long = Vec::new();
-    let narrow = score(&model, &tokenizer, traces[..4].iter().cloned().map(Ok), 5, &go, |s| {
+    let few = traces[..4].iter().cloned().map(Ok);
+    let narrow = score(&model, &tokenizer, 1.0, few, 5, &go, |s| {
         long.extend(s.log_p.err());
         Ok(())
     });
@@ -172,7 +173,7 @@ fn scores_come_in_order_and_agree_with_training() {
     }
     // The first line of a run's metrics is measured before the first update.
     let (folder, mut trained) = (tempfile::tempdir().unwrap(), common::model(&tokenizer));
-    let mut recipe = Recipe { max_steps: Some(1), ..recipe() };
+    let mut recipe = Recipe { max_steps: Some(1), temperature: 0.8, ..recipe() };
     (recipe.batch.examples, recipe.batch.tokens) = (10_000, 700);
     let data = Dataset::tokenize(&tokenizer, &traces[10..], 64).unwrap();
     train(&mut trained, &data, &ce(), &recipe, &Run::new(folder.path(), "one", &go)).unwrap();
@@ -182,7 +183,8 @@ fn scores_come_in_order_and_agree_with_training() {
     assert!((line.ce + flat.iter().sum::<f64>() / flat.len() as f64).abs() < 1e-9);
 
     go.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert!(!score(&model, &tokenizer, traces.into_iter().map(Ok), 100, &go, |_| Ok(())).unwrap());
+    let stream = traces.into_iter().map(Ok);
+    assert!(!score(&model, &tokenizer, 1.0, stream, 100, &go, |_| Ok(())).unwrap());
 }
 
 #[test]

@@ -238,8 +238,10 @@ fn head<B: Backend>(t: &mut Bench<B>, vocab: usize) {
     let (mut log_p, mut lse) = (t.output(m, Kind::Exact), t.output(m, Kind::Exact));
     let coefficients = t.exact(m, 4);
     // The second round changes x in between, so that nothing of the forward pass may be reused.
-    for round in ["kept", "changed"] {
-        t.b.head(m, vocab, d, &x, &weight, &rows, &targets, &mut log_p, &mut lse).unwrap();
+    let rounds = [("kept", 1.0), ("changed", 1.0), ("cooler", 0.8), ("warmer", 1.3)];
+    for (round, temperature) in rounds {
+        t.b.head(m, vocab, d, &x, &weight, &rows, &targets, temperature, &mut log_p, &mut lse)
+            .unwrap();
         t.keep(format!("head {vocab} log_p {round}"), &log_p);
         t.keep(format!("head {vocab} lse {round}"), &lse);
         if round == "changed" {
@@ -256,6 +258,7 @@ fn head<B: Backend>(t: &mut Bench<B>, vocab: usize) {
             &weight,
             &rows,
             &targets,
+            temperature,
             &lse,
             &coefficients,
             &mut dx,

@@ -14,6 +14,16 @@ fn chunk(vocab: usize) -> usize {
 }
 
 simd! {
+    /// Divides logits by the temperature; at 1 they stay as they are, bit for bit.
+    pub fn temper(row: &mut [f32], temperature: f32) {
+        let scale = 1.0 / temperature;
+        for x in row.iter_mut() {
+            *x *= scale;
+        }
+    }
+}
+
+simd! {
     /// The log-sum-exp of a row of logits, which is overwritten.
     pub fn log_sum_exp(row: &mut [f32]) -> f32 {
         let top = max(row);
@@ -46,6 +56,7 @@ pub fn forward(
     weight: &PackedB,
     rows: &[u32],
     targets: &[u32],
+    temperature: f32,
     log_p: &mut [f32],
     lse: &mut [f32],
 ) {
@@ -66,6 +77,7 @@ pub fn forward(
                         lse.part(first + i, 1),
                     )
                 };
+                temper(row, temperature);
                 let target = row[targets[first + i] as usize];
                 lse[0] = log_sum_exp(row);
                 log_p[0] = target - lse[0];
@@ -85,6 +97,7 @@ pub fn backward(
     packed: &PackedB,
     rows: &[u32],
     targets: &[u32],
+    temperature: f32,
     lse: &[f32],
     coefficients: &[f32],
     dx: &mut [f32],
@@ -104,7 +117,8 @@ pub fn backward(
                 // SAFETY: each row belongs to one task.
                 let row = unsafe { shared.part(i * vocab, vocab) };
                 let j = first + i;
-                gradient_row(row, targets[j] as usize, lse[j], coefficients[j]);
+                temper(row, temperature);
+                gradient_row(row, targets[j] as usize, lse[j], coefficients[j] / temperature);
             }
         });
         gemm(

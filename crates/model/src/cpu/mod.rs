@@ -332,11 +332,13 @@ impl Backend for Cpu {
         weight: &CpuTensor,
         rows: &Vec<u32>,
         targets: &Vec<u32>,
+        temperature: f32,
         log_p: &mut CpuTensor,
         lse: &mut CpuTensor,
     ) -> Result<()> {
-        let weight = weight.packed(vocab, d);
-        head::forward(m, vocab, d, &x.data, weight, rows, targets, log_p.change(), lse.change());
+        let (weight, t) = (weight.packed(vocab, d), temperature);
+        let (log_p, lse) = (log_p.change(), lse.change());
+        head::forward(m, vocab, d, &x.data, weight, rows, targets, t, log_p, lse);
         Ok(())
     }
 
@@ -350,6 +352,7 @@ impl Backend for Cpu {
         weight: &CpuTensor,
         rows: &Vec<u32>,
         targets: &Vec<u32>,
+        temperature: f32,
         lse: &CpuTensor,
         coefficients: &CpuTensor,
         dx: &mut CpuTensor,
@@ -357,7 +360,8 @@ impl Backend for Cpu {
     ) -> Result<()> {
         let (packed, dweight) = (weight.packed(vocab, d), dweight.map(CpuTensor::change));
         let (x, w, lse, c) = (&x.data, &weight.data, &lse.data, &coefficients.data);
-        head::backward(n, m, vocab, d, x, w, packed, rows, targets, lse, c, dx.change(), dweight);
+        let (t, dx) = (temperature, dx.change());
+        head::backward(n, m, vocab, d, x, w, packed, rows, targets, t, lse, c, dx, dweight);
         Ok(())
     }
 

@@ -92,14 +92,14 @@ fn gradients(
 }
 
 /// The sum over traces of -log J, computed with nothing of this crate but its data.
-fn minus_log_j(model: &Model<Cpu>, data: &Dataset, objective: &Surrogate) -> f64 {
+fn minus_log_j(model: &Model<Cpu>, data: &Dataset, objective: &Surrogate, temperature: f64) -> f64 {
     let mut acts = Activations::new(model, 200, Keep::Nothing).unwrap();
     let mut total = 0.0;
     for trace in 0..data.len() {
         let mut batch = Batch::new();
         let ranges: Vec<_> = data.trace(trace).map(|e| data.push(e, &mut batch)).collect();
         model.forward(&batch, &mut acts, Some(DROPOUT)).unwrap();
-        let tokens = model.score(&mut acts).unwrap();
+        let tokens = model.score_at(&mut acts, temperature as f32).unwrap();
         let log_p: Vec<f64> =
             ranges.into_iter().map(|r| tokens[r].iter().map(|l| f64::from(*l)).sum()).collect();
         total -= objective.weigh(&log_p).unwrap().log_success;
@@ -108,10 +108,10 @@ fn minus_log_j(model: &Model<Cpu>, data: &Dataset, objective: &Surrogate) -> f64
 }
 
 /// Along a random direction of each parameter.
-fn check(mut model: Model<Cpu>, objective: Surrogate) {
-    let (data, recipe) = (data(), recipe(512));
+fn check(mut model: Model<Cpu>, objective: Surrogate, temperature: f64) {
+    let (data, recipe) = (data(), Recipe { temperature, ..recipe(512) });
     let (tally, gradients) = gradients(&mut model, &data, &objective, &recipe);
-    let total = minus_log_j(&model, &data, &objective);
+    let total = minus_log_j(&model, &data, &objective, temperature);
     assert!(
         (tally.minus_log_j - total).abs() < 1e-4 * total.abs(),
         "{} and {total}",
@@ -128,7 +128,7 @@ fn check(mut model: Model<Cpu>, objective: Surrogate) {
             let old = p.to_host(&Cpu).unwrap();
             let new: Vec<f32> = old.iter().zip(&direction).map(|(x, u)| x + s * u).collect();
             Cpu.upload(&new, &mut p.value, 0).unwrap();
-            let value = minus_log_j(&model, &data, &objective);
+            let value = minus_log_j(&model, &data, &objective, temperature);
             Cpu.upload(&old, &mut model.trained_mut().nth(i).unwrap().value, 0).unwrap();
             value
         };
@@ -149,10 +149,19 @@ fn check(mut model: Model<Cpu>, objective: Surrogate) {
 fn accumulated_gradients_are_those_of_minus_log_j() {
     for objective in Objective::ALL {
         // Dropout off: there is no adapter. The traces' probabilities are about 1/23 a token.
-        check(model(), Surrogate::new(objective, 40));
+        check(model(), Surrogate::new(objective, 40), 1.0);
     }
     let prior = Prior::new(3.0, 0.05).unwrap();
-    check(model(), Surrogate::new(Objective::Bfs, 60).with_prior(prior).unwrap());
+    check(model(), Surrogate::new(Objective::Bfs, 60).with_prior(prior).unwrap(), 1.0);
+}
+
+#[test]
+fn and_at_the_temperature_of_the_deployment() {
+    for temperature in [0.7, 1.3] {
+        for objective in [Objective::Ce, Objective::Bfs, Objective::Vdfs] {
+            check(model(), Surrogate::new(objective, 40), temperature);
+        }
+    }
 }
 
 #[test]
@@ -194,7 +203,7 @@ fn check_one_trace_at_a_time(mut model: Model<Cpu>, objective: Surrogate) {
                 .collect();
             Cpu.upload(&new, &mut p.value, 0).unwrap();
         }
-        let value = minus_log_j(&model, &data, &objective);
+        let value = minus_log_j(&model, &data, &objective, 1.0);
         before.restore(&mut model).unwrap();
         value
     };
