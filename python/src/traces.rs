@@ -93,7 +93,9 @@ pub fn metamath_traces(py: Python<'_>, database: PathBuf) -> PyResult<String> {
     let traces = py.detach(|| {
         let database = Database::open(&database)?;
         let mut traces = Vec::new();
-        database.extract(&Extraction::default(), |trace, _| traces.push(trace));
+        let refused = database.extract(&Extraction::default(), |trace, _| traces.push(trace)).refused;
+        let refused: HashSet<String> = refused.into_iter().map(|(name, _)| name).collect();
+        traces.retain(|trace: &Trace| !refused.contains(&trace.theorem.name));
         Ok(traces)
     });
     to_json(

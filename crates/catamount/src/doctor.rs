@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use catamount_lean::Host;
 
-use crate::environment;
-
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Also start Lean and have it prove something, refuse a cheat and stop at a time limit.
@@ -20,7 +18,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     say(
         "metamath database",
-        environment::database_path(Path::new("set.mm")).map(|path| path.display().to_string()),
+        catamount_data::database_path(Path::new("set.mm"))
+            .map(|path| path.display().to_string())
+            .map_err(Into::into),
     );
     say(
         "metamath program",

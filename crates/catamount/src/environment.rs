@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use catamount_data::database_path;
 use catamount_lean::{Host, Lean, Options};
 use catamount_metamath::{Database, Metamath};
 use catamount_search::Environment;
 use catamount_traces::Theorem;
-
-/// Where Debian's package `metamath-databases` puts its files.
-const DEBIAN: &str = "/usr/share/metamath/databases";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Prover {
@@ -121,20 +119,4 @@ impl Arguments {
 /// Opens a Metamath database by path, or by name among Debian's.
 pub fn database(path: &Path) -> Result<Database> {
     Ok(Database::open(database_path(path)?)?)
-}
-
-/// Where a Metamath database is.
-pub fn database_path(path: &Path) -> Result<PathBuf> {
-    if path.exists() {
-        return Ok(path.to_path_buf());
-    }
-    let installed = Path::new(DEBIAN).join(path);
-    if path.components().count() == 1 && installed.exists() {
-        return Ok(installed);
-    }
-    bail!(
-        "there is no database {} here or in {DEBIAN}; give its path, or install Debian's package \
-         metamath-databases (set.mm, iset.mm, ...)",
-        path.display()
-    )
 }

@@ -3,16 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use catamount_data::{Library, Making, Source};
 use catamount_experiment::{Experiment, Host, PRESETS, Plan, StepKind, preset};
-use catamount_lean::Lean;
-use catamount_metamath::Metamath;
 use catamount_model::Backend;
 use catamount_search::Environment;
 use catamount_traces::Steps;
 
 use crate::device::{Device, OnDevice};
-use crate::{command, data, environment, model, stop};
+use crate::{command, model, progress, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -47,7 +46,7 @@ pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
         path.file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy().into_owned());
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
     let library = folder.join("library");
-    let mut plan = Plan::new(&experiment, &source(&experiment)?);
+    let mut plan = Plan::new(&experiment, &source(&experiment.data, &library).hash()?);
     if training_only {
         plan.steps.retain(|step| !matches!(step.kind, StepKind::Cell { .. } | StepKind::Report));
     }
@@ -81,16 +80,13 @@ pub fn show(report: &catamount_report::Report) {
     println!("report: {}", report.page.display());
 }
 
-/// A hash of the data itself, so that another database or another file of traces is another study.
-fn source(experiment: &Experiment) -> Result<String> {
-    let path = match (&experiment.data.database, &experiment.data.traces) {
-        (_, Some(traces)) => traces.clone(),
-        (Some(database), None) => environment::database_path(Path::new(database))?,
-        (None, None) => return Ok(format!("bundled library {}", env!("CARGO_PKG_VERSION"))),
-    };
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_mmap_rayon(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(hasher.finalize().to_hex().to_string())
+/// Where an experiment's traces come from.
+fn source(data: &catamount_experiment::Data, library: &Path) -> Source {
+    match (&data.database, &data.traces) {
+        (_, Some(traces)) => Source::Traces(traces.clone()),
+        (Some(database), None) => Source::Metamath { database: database.into(), first: data.first },
+        (None, None) => Source::LeanBundled { folder: library.to_path_buf() },
+    }
 }
 
 struct Study<'a> {
@@ -139,47 +135,31 @@ impl OnDevice for Study<'_> {
 
 impl Study<'_> {
     fn environment(&self) -> Result<Arc<dyn Environment>> {
-        let choice = &self.experiment.data;
-        if let Some(database) = &choice.database {
-            return Ok(Arc::new(Metamath::new(environment::database(Path::new(database))?)));
-        }
-        Ok(Arc::new(Lean::new(self.lean_options()?)?))
-    }
-
-    fn lean_options(&self) -> Result<catamount_lean::Options> {
-        let mut options = catamount_lean::Options::default();
-        match &self.experiment.data.project {
-            Some(project) => {
-                options.host = catamount_lean::Host::Native { project: project.clone() };
-                options.root = Some(project.clone());
-            }
-            None => {
-                catamount_lean::write_bundled_library(self.library)
-                    .with_context(|| format!("cannot write {}", self.library.display()))?;
-                options.root = Some(self.library.to_path_buf());
-            }
-        }
-        Ok(options)
+        let data = &self.experiment.data;
+        let library = match (&data.database, &data.project) {
+            (Some(database), _) => Library::Metamath { database: database.into() },
+            (None, Some(project)) => Library::LeanProject { project: project.clone() },
+            (None, None) => Library::LeanBundled { folder: self.library.to_path_buf() },
+        };
+        Ok(library.open()?)
     }
 
     fn data(&self, out: &Path) -> Result<()> {
-        let choice = &self.experiment.data;
-        let split = data::SplitOptions {
-            split: choice.split,
+        let making = Making {
+            source: source(&self.experiment.data, self.library),
+            origin: None,
+            steps: self.lengths(),
+            split: self.experiment.data.split,
             seed: self.experiment.seed,
-            out: out.to_path_buf(),
         };
-        match (&choice.database, &choice.traces) {
-            (_, Some(traces)) => data::write_split(data::load(traces)?, traces, &split),
-            (Some(database), None) => {
-                data::write_metamath(Path::new(database), self.lengths(), choice.first, &split)
-            }
-            (None, None) => data::write_split(
-                data::traced(&self.lean_options()?, self.library)?,
-                self.library,
-                &split,
-            ),
-        }
+        let bar = progress::bar(0, "theorems");
+        let summary = making.write(out, &mut |done, total| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        })?;
+        bar.finish_and_clear();
+        eprintln!("{summary}");
+        Ok(())
     }
 
     /// Lengths that either training or evaluation asks for.

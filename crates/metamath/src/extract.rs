@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::assertion::{AssertionId, Mandatory, SLOT};
+use crate::check;
 use crate::database::{Database, Meaning, Scratch};
 use crate::kernel::{Given, GoalId};
 use crate::proof;
@@ -34,18 +35,20 @@ pub struct Extraction {
     /// Whether to have metamath-rs verify, at the end, the whole database with every extracted
     /// proof in place of the original.
     pub recheck: bool,
+    /// Only the first so many theorems of the database.
+    pub first: Option<usize>,
 }
 
 impl Default for Extraction {
     fn default() -> Self {
-        Extraction { longest: 100_000, recheck: true }
+        Extraction { longest: 100_000, recheck: true, first: None }
     }
 }
 
 /// What became of the theorems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extracted {
-    /// Theorems in the database.
+    /// Theorems of the database, or as many of them as were asked for.
     pub theorems: usize,
     /// Theorems with a trace.
     pub traces: usize,
@@ -55,20 +58,18 @@ pub struct Extracted {
     pub trivial: usize,
     /// Theorems without a trace for another reason: the label and the reason.
     pub remainder: Vec<(String, String)>,
-    /// What metamath-rs has against the database with all extracted proofs in place; nothing if it
-    /// accepts it or was not asked.
-    pub refused: Option<String>,
+    /// Theorems whose trace metamath-rs does not accept as a proof, and why; none if it was not
+    /// asked. Their traces were handed out and are not to be used.
+    pub refused: Vec<(String, String)>,
 }
 
 impl Database {
     /// Extracts a trace from every proof, in database order, on all cores; hands each to the sink
     /// as it is made, together with the number of theorems dealt with so far.
     pub fn extract(&self, how: &Extraction, mut sink: impl FnMut(Trace, usize)) -> Extracted {
-        let theorems: Vec<AssertionId> = self.theorems().collect();
-        let mut report = Extracted {
-            theorems: theorems.len() + self.unsupported.iter().filter(|u| u.theorem).count(),
-            ..Extracted::default()
-        };
+        let theorems: Vec<AssertionId> =
+            self.theorems().take(how.first.unwrap_or(usize::MAX)).collect();
+        let mut report = Extracted { theorems: theorems.len(), ..Extracted::default() };
         let mut proofs = Vec::new();
         let mut done = 0;
         for ids in theorems.chunks(BATCH * rayon::current_num_threads()) {
@@ -95,16 +96,31 @@ impl Database {
                 }
             }
         }
-        for unsupported in &self.unsupported {
-            if unsupported.theorem {
+        if how.first.is_none() {
+            for unsupported in self.unsupported.iter().filter(|unsupported| unsupported.theorem) {
+                report.theorems += 1;
                 report.remainder.push((unsupported.label.clone(), unsupported.reason.clone()));
             }
         }
         if how.recheck {
-            let borrowed: Vec<_> = proofs.iter().map(|(id, proof)| (*id, proof)).collect();
-            report.refused = self.accepts(&borrowed).err();
+            report.refused = self.refused(&proofs);
         }
         report
+    }
+
+    /// The theorems whose proofs metamath-rs does not accept, and why. One look at the whole
+    /// database with all of them in place is quick and as a rule the end of it; should it refuse,
+    /// each proof is verified by itself, to find those that are to blame.
+    fn refused(&self, proofs: &[(AssertionId, proof::Proof)]) -> Vec<(String, String)> {
+        let borrowed: Vec<_> = proofs.iter().map(|(id, proof)| (*id, proof)).collect();
+        if self.accepts(&borrowed).is_ok() {
+            return Vec::new();
+        }
+        let verdict = |(id, proof): &(AssertionId, proof::Proof)| {
+            let reason = check::verify(self, *id, proof).err()?;
+            Some((self.assertion(*id).label().to_owned(), reason))
+        };
+        proofs.par_iter().filter_map(verdict).collect()
     }
 
     /// The trace of one theorem's proof; empty if there is nothing to prove.
@@ -290,5 +306,29 @@ impl ProofBuilder for Builder<'_> {
                 Item::Unknown
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::Proof;
+
+    #[test]
+    fn a_proof_that_metamath_rs_refuses_is_named_and_the_others_are_not() {
+        let database = Database::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/toy.mm"))
+            .expect("the toy is consistent");
+        let proof = |labels: &[&str], letters: &str| Proof {
+            labels: labels.iter().map(|label| (*label).into()).collect(),
+            letters: letters.to_owned(),
+            dummies: Vec::new(),
+        };
+        let theorem = |label: &str| database.theorem(label).expect("a theorem");
+        let good = (theorem("syl2"), proof(&["syl"], "ABCEDF"));
+        assert_eq!(database.refused(std::slice::from_ref(&good)), []);
+        let bad = (theorem("3syl"), proof(&["syl"], "ABCEDF"));
+        let refused = database.refused(&[good, bad]);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(refused[0].0 == "3syl" && refused[0].1.contains("metamath-rs"), "{refused:?}");
     }
 }

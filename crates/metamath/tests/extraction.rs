@@ -11,7 +11,7 @@ fn traces(database: &Database) -> Vec<Trace> {
     let mut traces = Vec::new();
     let report = database.extract(&Extraction::default(), |trace, _| traces.push(trace));
     assert_eq!(report.remainder, []);
-    assert_eq!(report.refused, None);
+    assert_eq!(report.refused, []);
     assert_eq!(report.traces, traces.len());
     assert_eq!(report.steps, traces.iter().map(|trace| trace.steps.len()).sum::<usize>());
     assert_eq!(report.theorems, report.traces + report.trivial);
@@ -67,15 +67,28 @@ fn long_proofs_and_incomplete_ones_are_counted() {
     let incomplete = text.replace("( syl ) ABCEDF $.", "? $.");
     assert_ne!(text, incomplete);
     let database = Database::from_text("toy.mm", incomplete.into_bytes()).unwrap();
-    let report = database.extract(&Extraction { longest: 5, recheck: true }, |trace, _| {
-        assert!(trace.steps.len() <= 5)
-    });
+    let report = database
+        .extract(&Extraction { longest: 5, ..Extraction::default() }, |trace, _| {
+            assert!(trace.steps.len() <= 5)
+        });
     let labels: Vec<&str> = report.remainder.iter().map(|(label, _)| &**label).collect();
     assert_eq!(labels, ["pm2.18", "dummies", "syl2"]);
     assert!(
         report.remainder[0].1.contains("more than 5 steps")
             && report.remainder[2].1.contains("incomplete")
     );
+}
+
+#[test]
+fn the_first_theorems_are_all_that_is_extracted() {
+    let database = toy();
+    let first = Extraction { first: Some(5), ..Extraction::default() };
+    let (mut names, all) = (Vec::new(), traces(&database));
+    let report = database.extract(&first, |trace, _| names.push(trace.theorem.name));
+    assert_eq!((report.theorems, report.traces + report.trivial), (5, 5));
+    let expected: Vec<String> =
+        all.iter().take(names.len()).map(|trace| trace.theorem.name.clone()).collect();
+    assert_eq!(names, expected);
 }
 
 #[test]

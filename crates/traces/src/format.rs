@@ -1,6 +1,6 @@
 //! Which of the formats a file is in, and reading and writing without having to know.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::leandojo::Entry;
 use crate::parquet::Shape;
-use crate::{Error, Trace, jsonl, leandojo, parquet};
+use crate::{Error, Origin, Trace, jsonl, leandojo, parquet};
 
 /// The formats traces come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct Loaded {
     pub traces: Vec<Trace>,
     /// Theorems that were left out; only files of other projects have any.
     pub skipped: Vec<Skipped>,
+    /// The repositories that the file says its theorems were traced in.
+    pub origins: BTreeSet<Origin>,
 }
 
 /// A theorem that was left out.
@@ -103,11 +105,17 @@ const UNKNOWN: &str = "not a format we know; expected traces as JSON lines (.jso
 /// projects, theorems without tactics and repeated names are left out and reported.
 pub fn read_any(path: &Path) -> Result<Loaded, Error> {
     let format = detect(path)?;
+    let mut origins = BTreeSet::new();
     let found = match format {
         Format::Jsonl => {
-            return Ok(Loaded { format, traces: jsonl::read(path)?, skipped: Vec::new() });
+            let traces = jsonl::read(path)?;
+            return Ok(Loaded { format, traces, skipped: Vec::new(), origins });
         }
-        Format::LeanDojo => leandojo::read(path)?.iter().map(Entry::trace).collect(),
+        Format::LeanDojo => {
+            let entries = leandojo::read(path)?;
+            origins.extend(entries.iter().filter_map(Entry::origin));
+            entries.iter().map(Entry::trace).collect()
+        }
         Format::Parquet => parquet::read(path)?,
     };
     let mut names = HashSet::new();
@@ -126,7 +134,7 @@ pub fn read_any(path: &Path) -> Result<Loaded, Error> {
             None => traces.push(trace),
         }
     }
-    Ok(Loaded { format, traces, skipped })
+    Ok(Loaded { format, traces, skipped, origins })
 }
 
 /// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo) or

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AtomicFile, Error, Step, Theorem, Trace};
+use crate::{AtomicFile, Error, Origin, Step, Theorem, Trace};
 
 /// What Lean prints once nothing is left to prove.
 const NO_GOALS: &str = "no goals";
@@ -87,6 +87,12 @@ impl Entry {
             traced_tactics: traced.collect(),
             extra: statement.into_iter().chain(header).collect(),
         }
+    }
+
+    /// Where the theorem was traced, if the entry says so.
+    pub fn origin(&self) -> Option<Origin> {
+        let origin = Origin { url: self.url.clone(), commit: self.commit.clone() };
+        (!origin.commit.is_empty()).then_some(origin)
     }
 
     /// The entry as a trace; it has no steps where the proof is a term.

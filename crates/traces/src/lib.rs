@@ -34,7 +34,7 @@ mod validate;
 pub use atomic::AtomicFile;
 pub use error::Error;
 pub use format::{Format, Loaded, Skipped, detect, read_any, write_any};
-pub use manifest::{FileEntry, MANIFEST, Manifest};
+pub use manifest::{FileEntry, MANIFEST, Manifest, Origin};
 pub use split::{Parts, Share, Split, text_key};
 pub use statistics::{Quantiles, Statistics};
 pub use steps::{Steps, StepsError};

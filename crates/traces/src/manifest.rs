@@ -1,7 +1,7 @@
 //! What a folder of traces holds and where it came from, so that a run can say exactly what it was
 //! trained on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -22,6 +22,9 @@ pub struct Manifest {
     pub source: String,
     /// The version of the program that made the folder.
     pub version: String,
+    /// The repositories that the theorems were traced in, where that is known.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub origins: BTreeSet<Origin>,
     /// The seed of the split, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -30,6 +33,16 @@ pub struct Manifest {
     pub settings: BTreeMap<String, Value>,
     /// The folder's files, by name.
     pub files: BTreeMap<String, FileEntry>,
+}
+
+/// A repository at a commit: where a benchmark's theorems can be found again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The repository's address.
+    pub url: String,
+    /// The commit.
+    pub commit: String,
 }
 
 /// What a manifest says of one file.
@@ -52,6 +65,7 @@ impl Manifest {
         Manifest {
             source: source.into(),
             version,
+            origins: BTreeSet::new(),
             seed,
             settings: BTreeMap::new(),
             files: BTreeMap::new(),

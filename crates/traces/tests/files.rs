@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use catamount_traces::leandojo::{self, Entry};
 use catamount_traces::parquet::{self, Shape};
 use catamount_traces::{
-    Format, Manifest, Step, Theorem, Trace, detect, jsonl, read_any, validate, write_any,
+    Format, Manifest, Origin, Step, Theorem, Trace, detect, jsonl, read_any, validate, write_any,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -156,6 +156,8 @@ fn leandojo_without_tactics_or_with_a_repeated_name_is_left_out_and_said() {
         skipped,
         [("A.two", "its proof has no tactics"), ("A.one", "its name occurred before")]
     );
+    let origin = Origin { url: "https://example.org/a".into(), commit: "c0ffee".into() };
+    assert_eq!(loaded.origins.iter().collect::<Vec<_>>(), [&origin]);
     // The same entries, one a line.
     let lines: Vec<String> = leandojo::read(&folder.path().join("in.json"))
         .unwrap()

@@ -1,0 +1,17 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod error;
+mod folder;
+mod lean;
+mod library;
+mod making;
+mod metamath;
+mod source;
+
+pub use error::{Error, Result};
+pub use lean::{Tracing, trace_lean};
+pub use library::{Library, database_path};
+pub use making::{Making, Progress, Summary};
+pub use metamath::Extracting;
+pub use source::{Source, load};

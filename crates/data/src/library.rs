@@ -1,0 +1,72 @@
+//! What theorems are stated in, and the prover that searches them there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use catamount_lean::{Host, Lean, Options, write_bundled_library};
+use catamount_metamath::{Database, Metamath};
+use catamount_search::Environment;
+
+use crate::error::{Error, Result};
+
+/// Where Debian's package `metamath-databases` puts its files.
+const DEBIAN: &str = "/usr/share/metamath/databases";
+
+/// A prover's library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// A Metamath database: a file, or the name of one of Debian's.
+    Metamath {
+        /// Which.
+        database: PathBuf,
+    },
+    /// A Lake project, searched with its own toolchain.
+    LeanProject {
+        /// Its folder.
+        project: PathBuf,
+    },
+    /// The Lean library that comes with the program, searched without a toolchain.
+    LeanBundled {
+        /// Where its files are written.
+        folder: PathBuf,
+    },
+}
+
+impl Library {
+    /// Starts the prover on this library.
+    pub fn open(&self) -> Result<Arc<dyn Environment>> {
+        if let Library::Metamath { database } = self {
+            return Ok(Arc::new(Metamath::new(Database::open(database_path(database)?)?)));
+        }
+        Ok(Arc::new(Lean::new(self.lean()?)?))
+    }
+
+    /// How Lean is set up for this library; Metamath needs none of it.
+    pub(crate) fn lean(&self) -> Result<Options> {
+        let mut options = Options::default();
+        match self {
+            Library::Metamath { .. } => {}
+            Library::LeanProject { project } => {
+                options.host = Host::Native { project: project.clone() };
+                options.root = Some(project.clone());
+            }
+            Library::LeanBundled { folder } => {
+                write_bundled_library(folder).map_err(Error::io(folder))?;
+                options.root = Some(folder.clone());
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Where a Metamath database is: a path, or the name of one of Debian's.
+pub fn database_path(path: &Path) -> Result<PathBuf> {
+    if path.exists() {
+        return Ok(path.to_path_buf());
+    }
+    let installed = Path::new(DEBIAN).join(path);
+    if path.components().count() == 1 && installed.exists() {
+        return Ok(installed);
+    }
+    Err(Error::NoDatabase { path: path.to_path_buf(), folder: DEBIAN })
+}
