@@ -92,6 +92,11 @@ def weigh(
     """
     if lengths is None:
         traces = list(logp)
+        if any(_is_number(trace) for trace in traces):
+            raise ValueError(
+                "logp is a flat sequence of numbers, which does not say where a trace ends; give lengths=[...], one number of "
+                "tactics a trace, or wrap a single trace in a list: weights([logp], ...)"
+            )
         flat = [np.asarray(_to_numpy(trace)[0], dtype=np.float64).reshape(-1) for trace in traces]
         joined = np.concatenate(flat) if flat else np.zeros(0)
         sizes = [len(part) for part in flat]
@@ -183,6 +188,11 @@ def _to_numpy(values: Any) -> tuple[np.ndarray, Any]:
     if array.dtype.kind in "iub" or array.size == 0:
         return array, lambda answer: answer
     return _contiguous(array), lambda answer: answer
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is one number, of whatever library, rather than a trace of them."""
+    return np.isscalar(value) or getattr(value, "ndim", None) == 0
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:

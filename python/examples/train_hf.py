@@ -85,7 +85,7 @@ def main() -> None:
             max_steps=steps,
             learning_rate=rate,
             bf16=arguments.bf16,
-            logging_steps=10,
+            logging_steps=max(1, min(10, steps)),
             save_strategy="no",
             report_to="none",
             use_cpu=not torch.cuda.is_available(),

@@ -46,6 +46,12 @@ def test_weights_are_the_derivatives_of_log_j(budget, kappa, q):
     assert answer.feasible.all() and answer.feasible.dtype == bool
 
 
+@pytest.mark.parametrize("logp", [np.log([0.9, 0.01]), [-0.1, -4.6], [np.float32(-1.0)], (-1.0, [-2.0])])
+def test_a_flat_batch_without_lengths_is_refused(logp):
+    with pytest.raises(ValueError, match="lengths=.*wrap a single trace"):
+        catamount.weights(logp, budget=8)
+
+
 @pytest.mark.parametrize("objective", catamount.OBJECTIVES)
 def test_every_objective_answers_and_the_smallest_budget_is_cross_entropy(objective):
     for trace in TRACES:

@@ -30,6 +30,8 @@ class Layout:
             raise ValueError("the tokenizer has no end-of-text token, so that no tactic would end; set tokenizer.eos_token")
         else:
             self.separator, self.end = self._encode(SEPARATOR_TEXT), tokenizer.eos_token_id
+        self.separator_text = OWN_SEPARATOR if OWN_SEPARATOR in vocabulary else SEPARATOR_TEXT
+        self.end_text = tokenizer.convert_ids_to_tokens(self.end)
         self.pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.end
 
     def _encode(self, text: str, special: bool = False) -> list[int]:

@@ -63,20 +63,26 @@ def write_weight_column(
 ) -> list[dict[str, Any]]:
     """Scores the traces with the model as it stands and writes one JSON line per tactic, with its weight.
 
-    Columns: name, step, prompt (the state), completion (the tactic), logp, weight. For trainers that accept a weight per
-    example; the weights are those of the model given, and grow stale as training goes on. Returns the rows.
+    Columns: name, step, prompt (the state and the separator), completion (the tactic and the end), input_ids and
+    completion_mask (the same as tokens, which is what the weights were computed from), logp, weight. Trainers that take tokens
+    (TRL's SFTTrainer does) should be given those: a prompt and a completion tokenised as text may fall into other tokens at the
+    seams. The weights are those of the model given, and grow stale as training goes on. Returns the rows.
     """
+    layout = Layout(tokenizer)
     logp, lengths = score(model, tokenizer, traces, batch_tokens)
     weighed = weigh(logp, lengths, objective=objective, budget=budget, kappa=kappa, absorption=absorption)
     rows, number = [], 0
     for trace in traces:
         for index, step in enumerate(trace.steps):
+            prompt, tactic = layout.prompt(step.state), layout.tactic(step.tactic)
             rows.append(
                 {
                     "name": trace.name,
                     "step": index,
-                    "prompt": step.state,
-                    "completion": step.tactic,
+                    "prompt": step.state + layout.separator_text,
+                    "completion": step.tactic + layout.end_text,
+                    "input_ids": [*prompt, *tactic],
+                    "completion_mask": [0] * len(prompt) + [1] * len(tactic),
                     "logp": float(logp[number]),
                     "weight": float(weighed.weights[number]),
                 }

@@ -206,6 +206,11 @@ def test_metrics_evaluation_and_weights_computed_beforehand(tmp_path):
     net = model()
     rows = write_weight_column(tmp_path / "w.jsonl", TRACES, net, TOKENIZER, objective="bfs", budget=8)
     assert [json.loads(line) for line in (tmp_path / "w.jsonl").read_text().splitlines()] == rows
+    items = TraceDataset(TRACES, TOKENIZER).items
+    seen = [[*prompt, *tactic] for item in items for prompt, tactic in zip(item["prompts"], item["tactics"])]
+    assert [row["input_ids"] for row in rows] == seen
+    assert [sum(row["completion_mask"]) for row in rows] == [len(t) for item in items for t in item["tactics"]]
+    assert all(row["prompt"].endswith(":::") and row["completion"].endswith("<|endoftext|>") for row in rows)
     weights = [[row["weight"] for row in rows if row["name"] == trace.name] for trace in TRACES]
     start = parameters(net)
     online = train(tmp_path)
