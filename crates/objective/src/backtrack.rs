@@ -12,7 +12,8 @@
 //! in O(L sqrt N) memory, for large ones.
 
 use crate::Weighed;
-use crate::number::{Number, StepOdds};
+use crate::lanes::{LANES, Lanes};
+use crate::number::{Arithmetic, Number, StepOdds};
 
 /// How the ancestors are scored.
 pub(crate) enum Scores<'a> {
@@ -48,15 +49,23 @@ fn solve_keeping<S: Number>(
     absorption: f64,
     kept: usize,
 ) -> Estimate {
-    let kernel = Kernel::new(steps, scores, absorption);
-    let values = Values::new(&kernel, budget, kept);
-    let mut adjoint = Adjoint::new(&kernel);
-    values.descend(&kernel, |row| adjoint.expand(&kernel, row));
-    adjoint.finish(&kernel, scores, budget)
+    let kernel = Kernel::new(steps.to_vec(), scores, absorption);
+    Adjoint::run(&kernel, budget, kept).estimate(scores, budget, |s| s)
 }
 
-struct Kernel<'a, S> {
-    steps: &'a [StepOdds<S>],
+/// The same for traces of one length, side by side: to the last bit what [`solve`] says of each.
+pub(crate) fn solve_lanes(
+    traces: [(&[StepOdds<f64>], &Scores<'_>); LANES],
+    budget: usize,
+    absorption: f64,
+) -> [Estimate; LANES] {
+    let alone = traces.map(|(steps, scores)| Kernel::new(steps.to_vec(), scores, absorption));
+    let adjoint = Adjoint::run(&Kernel::side_by_side(&alone), budget, KEPT);
+    std::array::from_fn(|lane| adjoint.estimate(traces[lane].1, budget, |s: Lanes| s.0[lane]))
+}
+
+struct Kernel<S> {
+    steps: Vec<StepOdds<S>>,
     scores: Vec<S>,
     /// 1 / (s_0 + ... + s_t).
     inverse_total: Vec<S>,
@@ -64,8 +73,8 @@ struct Kernel<'a, S> {
     absorption: f64,
 }
 
-impl<'a, S: Number> Kernel<'a, S> {
-    fn new(steps: &'a [StepOdds<S>], scores: &Scores<'_>, absorption: f64) -> Self {
+impl<S: Number> Kernel<S> {
+    fn new(steps: Vec<StepOdds<S>>, scores: &Scores<'_>, absorption: f64) -> Self {
         let scores: Vec<S> = match scores {
             Scores::Uniform => vec![S::ONE; steps.len()],
             Scores::Levin(log_p) => {
@@ -88,7 +97,29 @@ impl<'a, S: Number> Kernel<'a, S> {
             .collect();
         Kernel { steps, scores, inverse_total, survive: S::ONE - S::from(absorption), absorption }
     }
+}
 
+impl Kernel<Lanes> {
+    fn side_by_side(alone: &[Kernel<f64>; LANES]) -> Self {
+        let pack = |part: &dyn Fn(&Kernel<f64>) -> f64| {
+            Lanes(std::array::from_fn(|lane| part(&alone[lane])))
+        };
+        let each = |part: &dyn Fn(&Kernel<f64>, usize) -> f64| {
+            (0..alone[0].steps.len()).map(|t| pack(&|kernel| part(kernel, t))).collect()
+        };
+        Kernel {
+            steps: (0..alone[0].steps.len())
+                .map(|t| Lanes::odds(std::array::from_fn(|lane| alone[lane].steps[t])))
+                .collect(),
+            scores: each(&|kernel, t| kernel.scores[t]),
+            inverse_total: each(&|kernel, t| kernel.inverse_total[t]),
+            survive: pack(&|kernel| kernel.survive),
+            absorption: alone[0].absorption,
+        }
+    }
+}
+
+impl<S: Arithmetic> Kernel<S> {
     /// V(b, .) from V(b-1, .). A row has one entry more than there are steps: the solved state,
     /// always 1.
     fn step_values(&self, before: &[S], after: &mut [S]) {
@@ -115,8 +146,8 @@ struct Values<S> {
     checkpoints: Vec<Vec<S>>,
 }
 
-impl<S: Number> Values<S> {
-    fn new(kernel: &Kernel<'_, S>, budget: usize, kept: usize) -> Self {
+impl<S: Arithmetic> Values<S> {
+    fn new(kernel: &Kernel<S>, budget: usize, kept: usize) -> Self {
         let width = kernel.steps.len() + 1;
         let block =
             if budget * width <= kept { budget } else { (budget as f64).sqrt().ceil() as usize };
@@ -134,7 +165,7 @@ impl<S: Number> Values<S> {
     }
 
     /// Visits the rows from V(N-1, .) down to V(0, .).
-    fn descend(&self, kernel: &Kernel<'_, S>, mut visit: impl FnMut(&[S])) {
+    fn descend(&self, kernel: &Kernel<S>, mut visit: impl FnMut(&[S])) {
         let width = kernel.steps.len() + 1;
         let mut rows = vec![S::ONE; self.block * width];
         for (index, checkpoint) in self.checkpoints.iter().enumerate().rev() {
@@ -165,8 +196,14 @@ struct Adjoint<S> {
     averages: Vec<S>,
 }
 
-impl<S: Number> Adjoint<S> {
-    fn new(kernel: &Kernel<'_, S>) -> Self {
+impl<S: Arithmetic> Adjoint<S> {
+    fn run(kernel: &Kernel<S>, budget: usize, kept: usize) -> Self {
+        let mut adjoint = Adjoint::new(kernel);
+        Values::new(kernel, budget, kept).descend(kernel, |row| adjoint.expand(kernel, row));
+        adjoint
+    }
+
+    fn new(kernel: &Kernel<S>) -> Self {
         let length = kernel.steps.len();
         let mut mass = vec![S::ZERO; length];
         mass[0] = S::ONE;
@@ -183,7 +220,7 @@ impl<S: Number> Adjoint<S> {
     }
 
     /// One expansion: `values` is V(b, .) with the budget that remains after it.
-    fn expand(&mut self, kernel: &Kernel<'_, S>, values: &[S]) {
+    fn expand(&mut self, kernel: &Kernel<S>, values: &[S]) {
         let length = kernel.steps.len();
         let mut prefix = S::ZERO;
         for t in 0..length {
@@ -217,26 +254,33 @@ impl<S: Number> Adjoint<S> {
         }
     }
 
-    fn finish(self, kernel: &Kernel<'_, S>, scores: &Scores<'_>, budget: usize) -> Estimate {
-        let length = kernel.steps.len();
-        let failure = self.mass.iter().fold(self.lost, |sum, &m| sum + m).to_f64();
-        let log_success = if failure < 0.5 { (-failure).ln_1p() } else { self.success.ln() };
+    /// log J and the weights; `number` picks one trace's number out of a sum.
+    fn estimate<T: Number>(
+        &self,
+        scores: &Scores<'_>,
+        budget: usize,
+        number: impl Fn(S) -> T,
+    ) -> Estimate {
+        let length = self.mass.len();
+        let success = number(self.success);
+        let failure = self.mass.iter().fold(number(self.lost), |sum, &m| sum + number(m)).to_f64();
+        let log_success = if failure < 0.5 { (-failure).ln_1p() } else { success.ln() };
         // d log s_k / d log p_j = 1/k for every j < k: the Levin scores' own derivative, summed
         // from the deepest state up.
         let mut through_scores = vec![0.0; length];
         if let Scores::Levin(_) = scores {
             let mut sum = 0.0;
             for k in (1..length).rev() {
-                sum += (self.score[k] / self.success).to_f64() / k as f64;
+                sum += (number(self.score[k]) / success).to_f64() / k as f64;
                 through_scores[k - 1] = sum;
             }
         }
         let mut doubtful = false;
         let weights = (0..length)
             .map(|t| {
-                let weight = (self.direct[t] / self.success).to_f64() + through_scores[t];
-                let size = (self.size[t] / self.success).to_f64();
-                doubtful |= rounding::<S>(size, budget) > 1e-10 * weight.abs() + 1e-14;
+                let weight = (number(self.direct[t]) / success).to_f64() + through_scores[t];
+                let size = (number(self.size[t]) / success).to_f64();
+                doubtful |= rounding::<T>(size, budget) > 1e-10 * weight.abs() + 1e-14;
                 weight
             })
             .collect();

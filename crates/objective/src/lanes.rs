@@ -2,7 +2,7 @@
 //! the same order.
 
 use std::array::from_fn;
-use std::ops::{Add, Mul};
+use std::ops::{Add, Mul, Sub};
 
 use crate::number::{Arithmetic, StepOdds};
 
@@ -37,6 +37,15 @@ impl Add for Lanes {
     #[inline(always)]
     fn add(self, other: Self) -> Self {
         Lanes(from_fn(|i| self.0[i] + other.0[i]))
+    }
+}
+
+impl Sub for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Lanes(from_fn(|i| self.0[i] - other.0[i]))
     }
 }
 

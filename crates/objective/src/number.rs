@@ -8,9 +8,9 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use crate::wide::Wide;
 
-/// What sums of products are made of: one quantity, or those of several traces side by side
-/// ([`crate::lanes`]).
-pub trait Arithmetic: Copy + Add<Output = Self> + Mul<Output = Self> {
+/// What sums and differences of products are made of: one quantity, or those of several traces side
+/// by side ([`crate::lanes`]).
+pub trait Arithmetic: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Nothing.
     const ZERO: Self;
     /// Certainty.
@@ -18,7 +18,7 @@ pub trait Arithmetic: Copy + Add<Output = Self> + Mul<Output = Self> {
 }
 
 /// A non-negative quantity or a difference of such: probabilities and their derivatives.
-pub trait Number: Arithmetic + Sub<Output = Self> + Div<Output = Self> + From<f64> {
+pub trait Number: Arithmetic + Div<Output = Self> + From<f64> {
     /// Relative rounding error of one operation.
     const EPSILON: f64;
     /// e^x, for x far below what `f64` can represent the result of, too.

@@ -179,8 +179,9 @@ impl Surrogate {
                 Some(steps) => retry::solve(&steps, budget, q),
                 None => retry::solve(&wide(log_p, q), budget, q),
             },
-            Objective::Rdfs => backtracking(log_p, &Scores::Uniform, budget, q),
-            Objective::Vdfs => backtracking(log_p, &Scores::Levin(log_p), budget, q),
+            Objective::Rdfs | Objective::Vdfs => {
+                backtracking(log_p, &self.scores(log_p), budget, q)
+            }
             Objective::Mcts if (budget as u64) < self.objective.minimum_budget(length) => {
                 ones(false)
             }
@@ -193,12 +194,19 @@ impl Surrogate {
 }
 
 impl Surrogate {
+    /// How `rdfs` and `vdfs` score ancestors.
+    fn scores<'a>(&self, log_p: &'a [f64]) -> Scores<'a> {
+        if self.objective == Objective::Vdfs { Scores::Levin(log_p) } else { Scores::Uniform }
+    }
+
     /// The same for many traces, in their order: to the last bit what [`Self::weigh`] says of each.
-    /// `bfs` and `dfs` take traces of one length several at a time, because a single recurrence is
-    /// one long chain that the processor waits for.
+    /// `bfs`, `dfs`, `rdfs` and `vdfs` take traces of one length several at a time, because a single
+    /// recurrence is one long chain that the processor waits for.
     pub fn weigh_all(&self, traces: &[&[f64]]) -> Vec<Result<Weighed, ObjectiveError>> {
         let q = self.prior.absorption();
-        let side_by_side = matches!(self.objective, Objective::Bfs | Objective::Dfs);
+        let retries = matches!(self.objective, Objective::Bfs | Objective::Dfs);
+        let backtracks = matches!(self.objective, Objective::Rdfs | Objective::Vdfs);
+        let side_by_side = retries || backtracks;
         let mut weighed: Vec<Option<Result<Weighed, ObjectiveError>>> = vec![None; traces.len()];
         let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (i, log_p) in traces.iter().enumerate().filter(|_| side_by_side) {
@@ -211,12 +219,24 @@ impl Surrogate {
             // Lanes that no trace is left for repeat the last one; a single trace is quicker alone.
             for group in members.chunks(LANES).filter(|group| group.len() > 1) {
                 let trace = |lane: usize| traces[group[lane.min(group.len() - 1)]];
-                let odds = |t: usize| {
-                    Lanes::odds(std::array::from_fn(|lane| StepOdds::<f64>::new(trace(lane)[t], q)))
-                };
-                let sums = retry::sums(&(0..length).map(odds).collect::<Vec<_>>(), budget, q);
-                for (lane, &i) in group.iter().enumerate() {
-                    weighed[i] = Some(Ok(sums.weighed(q, |s: Lanes| s.0[lane])));
+                let lanes: [&[f64]; LANES] = std::array::from_fn(trace);
+                if retries {
+                    let odds = |t: usize| {
+                        Lanes::odds(lanes.map(|log_p| StepOdds::<f64>::new(log_p[t], q)))
+                    };
+                    let sums = retry::sums(&(0..length).map(odds).collect::<Vec<_>>(), budget, q);
+                    for (lane, &i) in group.iter().enumerate() {
+                        weighed[i] = Some(Ok(sums.weighed(q, |s: Lanes| s.0[lane])));
+                    }
+                    continue;
+                }
+                let steps = lanes.map(|log_p| narrow_steps(log_p, q));
+                let scores = lanes.map(|log_p| self.scores(log_p));
+                let pairs = std::array::from_fn(|lane| (steps[lane].as_slice(), &scores[lane]));
+                let estimates = backtrack::solve_lanes(pairs, budget, q);
+                for (estimate, &i) in estimates.into_iter().zip(group) {
+                    // What is doubtful is solved again below, alone and in wider numbers.
+                    weighed[i] = (!estimate.doubtful).then_some(Ok(estimate.weighed));
                 }
             }
         }
@@ -269,7 +289,11 @@ fn is_narrow(log_p: &[f64]) -> bool {
 }
 
 fn narrow(log_p: &[f64], q: f64) -> Option<Vec<StepOdds<f64>>> {
-    is_narrow(log_p).then(|| log_p.iter().map(|&log_p| StepOdds::<f64>::new(log_p, q)).collect())
+    is_narrow(log_p).then(|| narrow_steps(log_p, q))
+}
+
+fn narrow_steps(log_p: &[f64], q: f64) -> Vec<StepOdds<f64>> {
+    log_p.iter().map(|&log_p| StepOdds::<f64>::new(log_p, q)).collect()
 }
 
 pub(crate) fn wide(log_p: &[f64], q: f64) -> Vec<StepOdds<Wide>> {
