@@ -20,6 +20,7 @@
 
 mod atomic;
 mod error;
+mod folds;
 mod format;
 pub mod jsonl;
 pub mod leandojo;
@@ -33,6 +34,7 @@ mod validate;
 
 pub use atomic::AtomicFile;
 pub use error::Error;
+pub use folds::folds;
 pub use format::{Format, Loaded, Skipped, detect, read_any, write_any};
 pub use manifest::{FileEntry, MANIFEST, Manifest, Origin};
 pub use split::{Parts, Share, Split, text_key};

@@ -201,7 +201,7 @@ impl FromStr for Split {
     }
 }
 
-fn hash(seed: u64, key: &str) -> [u8; 32] {
+pub(crate) fn hash(seed: u64, key: &str) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes()).update(key.as_bytes());
     hasher.finalize().into()

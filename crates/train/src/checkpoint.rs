@@ -54,8 +54,8 @@ impl Identity {
             data.fingerprint()
         );
         // How often something is written does not change what is computed.
-        let (log_every, checkpoints) = (1, Default::default());
-        let recipe = Recipe { log_every, checkpoints, ..recipe.clone() };
+        let (log_every, validate_every, checkpoints) = (1, 0, Default::default());
+        let recipe = Recipe { log_every, validate_every, checkpoints, ..recipe.clone() };
         let text = toml::to_string(&recipe).expect("TOML of plain values");
         Identity {
             objective: objective.describe(),

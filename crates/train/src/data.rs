@@ -7,7 +7,7 @@ use catamount_model::{Batch, Tokenizer};
 use catamount_traces::Trace;
 use rayon::prelude::*;
 
-use crate::{Error, Result};
+use crate::{Error, Result, Scores};
 
 /// One step of a trace, as tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +36,13 @@ struct Place {
     first: usize,
     prompt: u32,
     tactic: u32,
+    /// The trace and the step it is, as they were given.
+    trace: u32,
+    step: u32,
 }
 
 /// Tokenised traces, in the order they were given.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     tokens: Vec<u32>,
     places: Vec<Place>,
@@ -47,6 +50,8 @@ pub struct Dataset {
     starts: Vec<usize>,
     dropped: usize,
     shortened: usize,
+    /// log p of every example, where weights are not to be computed from the model's own.
+    given: Option<Vec<f64>>,
 }
 
 impl Dataset {
@@ -75,6 +80,7 @@ impl Dataset {
             starts: vec![0],
             dropped: 0,
             shortened: 0,
+            given: None,
         };
         let mut longest = 0;
         for (index, examples) in traces.into_iter().enumerate() {
@@ -98,6 +104,8 @@ impl Dataset {
                     first: data.tokens.len(),
                     prompt: prompt.len() as u32,
                     tactic: tactic.len() as u32,
+                    trace: index as u32,
+                    step: step as u32,
                 });
                 data.tokens.extend(prompt.iter().chain(tactic));
             }
@@ -115,6 +123,42 @@ impl Dataset {
                  has {longest}); raise it"
             ))),
         }
+    }
+
+    /// The same data, whose weights are computed from these scores instead of the model's own
+    /// probabilities. `traces` are those that were tokenised.
+    pub fn weighed_by(mut self, scores: &Scores, traces: &[Trace]) -> Result<Self> {
+        let of = |place: &Place| {
+            let (trace, step) = (&traces[place.trace as usize], place.step as usize);
+            let name = &trace.theorem.name;
+            let log_p = match scores.get(name) {
+                Some(log_p) if log_p.len() == trace.steps.len() => log_p[step],
+                Some(log_p) => {
+                    return Err(Error::Data(format!(
+                        "{name} has {} steps, and scores of {}; score these very traces",
+                        trace.steps.len(),
+                        log_p.len()
+                    )));
+                }
+                None => None,
+            };
+            log_p.ok_or_else(|| {
+                Error::Data(format!("step {} of {name} has no score; score it", step + 1))
+            })
+        };
+        self.given = Some(self.places.iter().map(of).collect::<Result<_>>()?);
+        Ok(self)
+    }
+
+    /// The log-probabilities that weights are computed from, if they were given.
+    pub fn given(&self) -> Option<&[f64]> {
+        self.given.as_deref()
+    }
+
+    /// Which trace and which of its steps an example is, as they were given.
+    pub fn origin(&self, example: usize) -> (usize, usize) {
+        let Place { trace, step, .. } = self.places[example];
+        (trace as usize, step as usize)
     }
 
     /// Traces with at least one example.
@@ -149,7 +193,7 @@ impl Dataset {
 
     /// The prompt and the target of an example.
     pub fn example(&self, example: usize) -> (&[u32], &[u32]) {
-        let Place { first, prompt, tactic } = self.places[example];
+        let Place { first, prompt, tactic, .. } = self.places[example];
         self.tokens[first..first + (prompt + tactic) as usize].split_at(prompt as usize)
     }
 
@@ -175,8 +219,10 @@ impl Dataset {
         let places = self.places.iter().flat_map(|p| [p.prompt, p.tactic]);
         let numbers =
             self.tokens.iter().copied().chain(places).chain(self.starts.iter().map(|s| *s as u32));
+        let given = self.given.iter().flatten().map(|l| l.to_bits());
+        let given = given.flat_map(|bits| [bits as u32, (bits >> 32) as u32]);
         // FNV-1a over whole numbers: stable across platforms and versions.
-        numbers.fold(0xcbf2_9ce4_8422_2325, |h: u64, n| {
+        numbers.chain(given).fold(0xcbf2_9ce4_8422_2325, |h: u64, n| {
             (h ^ u64::from(n)).wrapping_mul(0x100_0000_01b3)
         })
     }
@@ -210,6 +256,32 @@ mod tests {
                 .to_string()
                 .contains("trace 1, step 1")
         );
+    }
+
+    #[test]
+    fn scores_find_their_examples_by_name_and_step() {
+        let step = |n: usize| catamount_traces::Step {
+            state: "x ".repeat(n),
+            tactic: "y".into(),
+            next: None,
+        };
+        let trace = |name: &str, lengths: &[usize]| Trace {
+            theorem: catamount_traces::Theorem { name: name.into(), ..Default::default() },
+            steps: lengths.iter().map(|n| step(*n)).collect(),
+        };
+        // The second step of `b` is too long.
+        let traces = [trace("a", &[1]), trace("b", &[2, 9, 3]), trace("c", &[1, 1])];
+        let tokens = traces.iter().map(|t| t.steps.iter().map(|s| example(s.state.len(), 1)));
+        let data = Dataset::new(tokens.map(Iterator::collect), 12).unwrap();
+        assert_eq!((1..4).map(|e| data.origin(e)).collect::<Vec<_>>(), [(1, 0), (1, 2), (2, 0)]);
+        let scores = Scores::new(&traces, &data, &[-1.0, -2.0, -3.0, -4.0, -5.0]);
+        assert_eq!(scores.get("b"), Some(&[Some(-2.0), None, Some(-3.0)][..]));
+        let given = data.clone().weighed_by(&scores, &traces).unwrap();
+        assert_eq!(given.given(), Some(&[-1.0, -2.0, -3.0, -4.0, -5.0][..]));
+        assert_ne!(given.fingerprint(), data.fingerprint());
+        let other = [trace("a", &[1]), trace("d", &[2, 9, 3]), trace("c", &[1, 1])];
+        let error = data.weighed_by(&scores, &other).unwrap_err().to_string();
+        assert!(error.contains("step 1 of d has no score"), "{error}");
     }
 
     #[test]

@@ -30,35 +30,45 @@
 
 mod checkpoint;
 mod data;
+mod distribution;
 mod error;
 mod export;
 mod metrics;
 mod optimizer;
 mod pack;
 mod plan;
+mod probabilities;
 mod progress;
+mod quantile_map;
 mod recipe;
 mod schedule;
 mod score;
+mod scores;
 mod snapshot;
 mod step;
 mod tensorboard;
 mod tensors;
 mod train;
+mod validation;
 mod weights;
 mod workspace;
 
 pub use checkpoint::Checkpoint;
 pub use data::{Dataset, Example};
+pub use distribution::{Distribution, LEVELS, distance};
 pub use error::{Error, Result};
 pub use export::{export, prepare};
 pub use metrics::{Measurement, QUANTILES};
 pub use plan::Plan;
+pub use probabilities::{Probabilities, Reading, mapped};
+pub use quantile_map::QuantileMap;
 pub use recipe::{
     Batching, Checkpoints, LoraRecipe, Normalise, Optimizer, Recipe, Refresh, Schedule, Weighting,
 };
-pub use score::{Scored, score};
+pub use score::{Scored, score, score_data};
+pub use scores::Scores;
 pub use snapshot::Snapshot;
 pub use tensorboard::{EventFile, crc32c, masked_crc32c};
 pub use train::{Outcome, Run, Summary, train};
+pub use validation::Validation;
 pub use weights::{Custom, Weigh};

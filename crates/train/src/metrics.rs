@@ -9,9 +9,10 @@ use std::time::Instant;
 use catamount_traces::AtomicFile;
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::{quantile, sorted};
 use crate::step::Tally;
 use crate::tensorboard::EventFile;
-use crate::{Dataset, Error, Result, Weigh};
+use crate::{Dataset, Error, Result, Validation, Weigh};
 
 /// The quantiles that are written of p and of the weights.
 pub const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
@@ -31,11 +32,11 @@ pub struct Measurement {
     pub epoch: f64,
     /// The weighted loss, normalised as the recipe says; the mean over the steps.
     pub loss: f64,
-    /// The mean over tactics of -log p, unweighted.
+    /// The mean over tactics of -log p, unweighted; like every p here, at the recipe's temperature.
     pub ce: f64,
     /// The mean over target tokens of -log p, unweighted.
     pub ce_token: f64,
-    /// The mean over traces of -log J.
+    /// The mean over traces of -log J, at the probabilities that the weights are computed from.
     pub minus_log_j: f64,
     /// The last step's learning rate.
     pub lr: f64,
@@ -64,6 +65,9 @@ pub struct Measurement {
     pub dropped: usize,
     /// Micro-batches, traces and updates that were left out since they were not finite.
     pub skipped: usize,
+    /// The model on held-out traces, where it was measured after this step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<Validation>,
 }
 
 /// Collects steps until a line is due.
@@ -123,9 +127,9 @@ impl Window {
             lr: t.lr,
             grad_norm: t.grad_norm,
             p_mean: mean(p.iter().sum(), tactics),
-            p_quantiles: quantiles(p),
+            p_quantiles: quantiles(&p),
             w_mean: mean(sum, tactics),
-            w_quantiles: quantiles(t.weights),
+            w_quantiles: quantiles(&t.weights),
             effective_sample_size: if squares > 0.0 { sum * sum / squares } else { 0.0 },
             tactics,
             traces: t.traces,
@@ -133,21 +137,15 @@ impl Window {
             infeasible: t.infeasible,
             dropped: data.dropped(),
             skipped: t.skipped,
+            valid: None,
         }
     }
 }
 
-/// [`QUANTILES`] by linear interpolation; zeros of nothing.
-fn quantiles(mut values: Vec<f64>) -> [f64; 5] {
-    values.sort_unstable_by(f64::total_cmp);
-    QUANTILES.map(|q| {
-        let place = q * values.len().saturating_sub(1) as f64;
-        let (low, high) = (place.floor() as usize, place.ceil() as usize);
-        match (values.get(low), values.get(high)) {
-            (Some(low), Some(high)) => low + (high - low) * place.fract(),
-            _ => 0.0,
-        }
-    })
+/// [`QUANTILES`]; zeros of nothing.
+fn quantiles(values: &[f64]) -> [f64; 5] {
+    let ascending = sorted(values);
+    QUANTILES.map(|q| quantile(&ascending, q).unwrap_or(0.0))
 }
 
 /// The files that lines go to.
@@ -212,6 +210,15 @@ impl Metrics {
                     .map(|(q, v)| (format!("{kind}/q{:02.0}", q * 100.0), v)),
             );
         }
+        if let Some(v) = &m.valid {
+            let held_out = [
+                ("valid/ce", v.ce),
+                ("valid/ce_token", v.ce_token),
+                ("valid/p_mean", v.p_mean),
+                ("valid/p_median", v.p_median),
+            ];
+            scalars.extend(held_out.map(|(tag, value)| (tag.to_string(), value)));
+        }
         self.events.scalars(m.step as u64, &scalars)
     }
 }
@@ -219,17 +226,6 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_interpolate() {
-        assert_eq!(
-            quantiles((0..=100).rev().map(f64::from).collect()),
-            [5.0, 25.0, 50.0, 75.0, 95.0]
-        );
-        assert_eq!(quantiles(vec![1.0, 2.0])[2], 1.5);
-        assert_eq!(quantiles(vec![3.0]), [3.0; 5]);
-        assert_eq!(quantiles(Vec::new()), [0.0; 5]);
-    }
 
     #[test]
     fn lines_after_the_checkpoint_and_torn_ones_are_removed() {

@@ -28,6 +28,9 @@ pub struct Recipe {
     pub max_tokens: usize,
     /// A line of metrics is written every so many optimizer steps.
     pub log_every: usize,
+    /// The model is measured on held-out traces, where a run has any, every so many optimizer
+    /// steps and at the end; 0 is after each epoch.
+    pub validate_every: usize,
     /// The temperature that the model will be sampled at: log p in the weights, in the loss and in
     /// its gradient is that of the logits divided by it. At 1 it is the model's own, the paper's
     /// reading.
@@ -55,6 +58,7 @@ impl Default for Recipe {
             max_steps: None,
             max_tokens: 512,
             log_every: 1,
+            validate_every: 0,
             temperature: 1.0,
             batch: Batching::default(),
             optimizer: Optimizer::default(),
@@ -135,7 +139,7 @@ pub struct Weighting {
     pub refresh: Refresh,
     /// What the weighted sum of a step is divided by: `sum`, `tactics`, `tokens` or `weights`.
     pub normalise: Normalise,
-    /// Weights below this are raised to it.
+    /// The floor: weights below this are raised to it, so that no tactic is forgotten altogether.
     pub min: f64,
     /// Weights above this are lowered to it (`vdfs` weights may exceed 1).
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,8 +7,9 @@ use catamount_model::{Activations, Backend, Batch, Keep, Model, Tokenizer};
 use catamount_traces::Trace;
 use rayon::prelude::*;
 
+use crate::progress::bar;
 use crate::step::tactic_log_p;
-use crate::{Example, Result};
+use crate::{Dataset, Error, Example, Result, Run};
 
 /// A trace with its scores.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +94,48 @@ pub fn score<B: Backend>(
         score_examples(model, temperature, acts, batch, items, keep, &mut |_| true)?;
         scored.into_iter().try_for_each(&mut each)?;
     }
+}
+
+/// log p of every example of the data at a temperature, `tokens` rows at a time; none where the run
+/// was asked to stop.
+pub fn score_data<B: Backend>(
+    model: &Model<B>,
+    data: &Dataset,
+    temperature: f64,
+    tokens: usize,
+    run: &Run<'_>,
+) -> Result<Option<Vec<f64>>> {
+    check_rows(model, data, tokens)?;
+    let mut acts = Activations::new(model, tokens, Keep::Nothing)?;
+    let mut log_p = vec![f64::NAN; data.examples()];
+    let name = format!("{} · scoring", run.name);
+    let bar = bar(run.progress, &name, "tactics", 0, data.examples());
+    let items = (0..data.examples()).map(|e| (e, data.example(e)));
+    let each = |e: usize, value| log_p[e] = value;
+    let mut go_on = |n: usize| {
+        bar.inc(n as u64);
+        !run.stop.load(Ordering::Relaxed)
+    };
+    let batch = &mut Batch::new();
+    let finished = score_examples(model, temperature, &mut acts, batch, items, each, &mut go_on)?;
+    bar.finish_and_clear();
+    Ok(finished.then_some(log_p))
+}
+
+/// Refuses data that micro-batches of so many rows, or the model, cannot take.
+pub(crate) fn check_rows<B: Backend>(
+    model: &Model<B>,
+    data: &Dataset,
+    tokens: usize,
+) -> Result<()> {
+    let (longest, most) = (data.longest(), tokens.min(model.config.positions));
+    if longest > most {
+        return Err(Error::Data(format!(
+            "an example takes {longest} token rows where a micro-batch and the model take {most}; \
+             lower max_tokens"
+        )));
+    }
+    Ok(())
 }
 
 /// Runs examples through the model in micro-batches as large as the buffers, and hands each one's

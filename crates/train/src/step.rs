@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::optimizer::Moments;
 use crate::pack::{Piece, pack};
-use crate::score::score_examples;
+use crate::score::{check_rows, score_examples};
 use crate::weights::Table;
 use crate::{Dataset, Error, Normalise, Recipe, Refresh, Result, Weigh};
 
@@ -72,14 +72,7 @@ impl<'a, B: Backend> Stepper<'a, B> {
                 "load the base as trained, or give the recipe a [lora] table and call prepare";
             return Err(Error::Data(format!("the model has no trained parameter; {advice}")));
         }
-        let (longest, most) = (data.longest(), recipe.batch.tokens.min(model.config.positions));
-        if longest > most {
-            let reason = format!(
-                "an example takes {longest} token rows where a micro-batch and the model take \
-                 {most}; lower max_tokens"
-            );
-            return Err(Error::Data(reason));
-        }
+        check_rows(model, data, recipe.batch.tokens)?;
         let keep = if recipe.batch.recompute { Keep::Inputs } else { Keep::All };
         let acts = Activations::new(model, recipe.batch.tokens, keep)?;
         let moments = Moments::new(model)?;
@@ -105,6 +98,13 @@ impl<'a, B: Backend> Stepper<'a, B> {
         score_examples(model, recipe.temperature, acts, batch, items, each, go_on)
     }
 
+    /// Whether weights are computed from the scores of the very pass that trains on them.
+    pub fn weighs_online(&self) -> bool {
+        self.objective.depends_on_p()
+            && self.data.given().is_none()
+            && self.recipe.weights.refresh == Refresh::Online
+    }
+
     /// One optimizer step on these traces. `table` holds the log-probabilities that weights are
     /// computed from where they are not the current ones.
     pub fn step(
@@ -116,7 +116,7 @@ impl<'a, B: Backend> Stepper<'a, B> {
     ) -> Result<Tally> {
         let mut tally = Tally::default();
         let micro_batches = pack(self.data, traces, self.recipe.batch.tokens);
-        if self.recipe.weights.refresh == Refresh::Online && self.objective.depends_on_p() {
+        if self.weighs_online() {
             // A trace too large for one micro-batch is scored before it is trained on, as all its
             // tactics must be weighed together.
             let pieces = micro_batches.iter().flatten().filter(|p| !p.whole);
@@ -201,8 +201,7 @@ impl<'a, B: Backend> Stepper<'a, B> {
         table: &Table,
     ) -> Result<Option<Contribution>> {
         let trace = self.data.trace(piece.trace);
-        let tabled = self.objective.depends_on_p()
-            && (self.recipe.weights.refresh != Refresh::Online || !piece.whole);
+        let tabled = self.objective.depends_on_p() && !(self.weighs_online() && piece.whole);
         let basis = if tabled { &table.0[trace.clone()] } else { current };
         if !basis.iter().all(|l| l.is_finite()) {
             return Ok(None);

@@ -10,6 +10,7 @@ use catamount_model::{Backend, Model};
 use crate::checkpoint::{Checkpoint, Identity, Position};
 use crate::metrics::{Measurement, Metrics, Window};
 use crate::progress::bar;
+use crate::score::check_rows;
 use crate::step::Stepper;
 use crate::weights::Table;
 use crate::workspace::Workspace;
@@ -30,12 +31,14 @@ pub struct Run<'a> {
     pub progress: bool,
     /// Set from elsewhere (Ctrl-C): the step in progress is finished, the state saved.
     pub stop: &'a AtomicBool,
+    /// Held-out traces, on which the model is measured now and then.
+    pub validation: Option<&'a Dataset>,
 }
 
 impl<'a> Run<'a> {
     /// A quiet run that does not resume.
     pub fn new(folder: &'a Path, name: &'a str, stop: &'a AtomicBool) -> Self {
-        Run { folder, name, resume: false, progress: false, stop }
+        Run { folder, name, resume: false, progress: false, stop, validation: None }
     }
 
     /// The same run, continued from its newest checkpoint if it has one.
@@ -46,6 +49,11 @@ impl<'a> Run<'a> {
     /// The same run, with a bar on the terminal.
     pub fn showing(self, progress: bool) -> Self {
         Run { progress, ..self }
+    }
+
+    /// The same run, measured on held-out traces too: as often as the recipe says, and at its end.
+    pub fn validating(self, validation: Option<&'a Dataset>) -> Self {
+        Run { validation, ..self }
     }
 
     /// Where the checkpoints are.
@@ -127,7 +135,10 @@ pub fn train<B: Backend>(
     Workspace::clear(&folder)?;
 
     let mut stepper = Stepper::new(model, data, objective, recipe)?;
-    let mut table = Table::new(data.examples());
+    if let Some(validation) = run.validation {
+        check_rows(stepper.model, validation, recipe.batch.tokens)?;
+    }
+    let mut table = Table::new(data);
     let mut position = Position { identity, ..Position::default() };
     if let Some(checkpoint) = latest {
         checkpoint.restore_moments(stepper.model, &mut stepper.moments)?;
@@ -175,11 +186,14 @@ impl<B: Backend> Session<'_, B> {
             let (step, stopped) = (self.position.step, self.run.stop.load(Ordering::Relaxed));
             let every = recipe.checkpoints.every;
             let saving = stopped || step == steps || (every > 0 && step.is_multiple_of(every));
+            let validating = self.run.validation.filter(|_| self.validates(step));
             // A line ends at every checkpoint, so that a resumed run's lines are those of the
             // uninterrupted one.
-            if saving || step.is_multiple_of(recipe.log_every) {
-                let line =
-                    window.measure(objective, data, step, steps, self.plan.epochs_before(step));
+            if saving || validating.is_some() || step.is_multiple_of(recipe.log_every) {
+                let epoch = self.plan.epochs_before(step);
+                let mut line = window.measure(objective, data, step, steps, epoch);
+                line.valid =
+                    validating.map(|held_out| self.stepper.validate(held_out)).transpose()?;
                 self.metrics.write(&line)?;
                 bar.set_message(format!(
                     " · loss {:.4} · {:.0} tokens/s",
@@ -200,9 +214,23 @@ impl<B: Backend> Session<'_, B> {
         Ok(Outcome::Finished(self.summary()))
     }
 
+    /// Whether the model is measured on held-out traces after so many steps: every so many, or
+    /// after each epoch, and at the end.
+    fn validates(&self, step: usize) -> bool {
+        let ends_epoch = || {
+            let [before, after] = [step - 1, step].map(|s| self.plan.epochs_before(s).floor());
+            before < after
+        };
+        step == self.plan.steps()
+            || match self.stepper.recipe.validate_every {
+                0 => ends_epoch(),
+                every => step.is_multiple_of(every),
+            }
+    }
+
     /// The steps whose traces must be scored before this step, if any.
     fn due(&self, step: usize) -> Option<Range<usize>> {
-        if !self.stepper.objective.depends_on_p() {
+        if !self.stepper.objective.depends_on_p() || self.stepper.data.given().is_some() {
             return None;
         }
         match self.stepper.recipe.weights.refresh {
@@ -232,9 +260,11 @@ impl<B: Backend> Session<'_, B> {
     }
 
     fn save(&mut self) -> Result<()> {
-        let Stepper { model, moments, objective, recipe, .. } = &self.stepper;
+        let Stepper { model, moments, data, objective, recipe, .. } = &self.stepper;
         self.position.updates = moments.updates;
-        let kept = objective.depends_on_p() && recipe.weights.refresh != Refresh::Online;
+        let kept = objective.depends_on_p()
+            && data.given().is_none()
+            && recipe.weights.refresh != Refresh::Online;
         let scores = kept.then_some(&self.table);
         let folder = self.run.checkpoints();
         Checkpoint::write(

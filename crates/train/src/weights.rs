@@ -2,6 +2,8 @@
 
 use catamount_objective::{Objective, ObjectiveError, Strategy, Surrogate, Weighed, solve};
 
+use crate::Dataset;
+
 /// What says how much each step of a trace matters: a [`Surrogate`], or a strategy of one's own as
 /// a [`Custom`].
 pub trait Weigh: Sync {
@@ -84,13 +86,13 @@ impl<S: Strategy + Sync> Weigh for Custom<S> {
     }
 }
 
-/// The log-probability of every example of the data, as a scoring pass found it; not a number where
-/// none has been.
+/// The log-probability of every example of the data, as it was given or as a scoring pass found it;
+/// not a number where neither was.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Table(pub Vec<f64>);
 
 impl Table {
-    pub fn new(examples: usize) -> Self {
-        Table(vec![f64::NAN; examples])
+    pub fn new(data: &Dataset) -> Self {
+        Table(data.given().map_or_else(|| vec![f64::NAN; data.examples()], <[f64]>::to_vec))
     }
 }

@@ -7,14 +7,28 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use catamount_objective::{Objective, Surrogate};
-use catamount_train::{Error, Outcome, Recipe, Refresh, Run, Snapshot, Weighting, prepare, train};
+use catamount_traces::Trace;
+use catamount_train::{
+    Dataset, Error, Outcome, Recipe, Refresh, Run, Scores, Snapshot, Weighting, prepare, train,
+};
 use common::{Fuse, data, lora, metrics, model, recipe, tokenizer, traces};
 
 /// Trains one run undisturbed and one that dies twice, and compares them.
 fn compare(recipe: &Recipe, objective: Surrogate, interrupted: bool) {
-    let traces = traces(40);
+    compare_weighed(recipe, objective, interrupted, |data, _| data);
+}
+
+fn compare_weighed(
+    recipe: &Recipe,
+    objective: Surrogate,
+    interrupted: bool,
+    weighed: impl Fn(Dataset, &[Trace]) -> Dataset,
+) {
+    let traces = traces(45);
     let tokenizer = tokenizer(&traces);
-    let data = data(&tokenizer, &traces);
+    let (held_out, traces) = traces.split_at(5);
+    let held_out = data(&tokenizer, held_out);
+    let data = weighed(data(&tokenizer, traces), traces);
     let folder = tempfile::tempdir().unwrap();
     let fresh = || {
         let mut model = model(&tokenizer);
@@ -24,7 +38,7 @@ fn compare(recipe: &Recipe, objective: Surrogate, interrupted: bool) {
     let go = AtomicBool::new(false);
 
     let mut whole = fresh();
-    let run = Run::new(folder.path(), "whole", &go);
+    let run = Run::new(folder.path(), "whole", &go).validating(Some(&held_out));
     let outcome = train(&mut whole, &data, &objective, recipe, &run).unwrap();
     let Outcome::Finished(summary) = &outcome else { panic!("{outcome:?}") };
     assert!(summary.steps > 20, "{summary:?}");
@@ -38,7 +52,7 @@ fn compare(recipe: &Recipe, objective: Surrogate, interrupted: bool) {
             &data,
             &fused,
             recipe,
-            &Run::new(folder.path(), "broken", &stop).resuming(true),
+            &Run::new(folder.path(), "broken", &stop).resuming(true).validating(Some(&held_out)),
         );
         match result {
             Ok(Outcome::Interrupted(part)) => {
@@ -54,7 +68,7 @@ fn compare(recipe: &Recipe, objective: Surrogate, interrupted: bool) {
         &data,
         &objective,
         recipe,
-        &Run::new(folder.path(), "broken", &go).resuming(true),
+        &Run::new(folder.path(), "broken", &go).resuming(true).validating(Some(&held_out)),
     )
     .unwrap();
     assert_eq!(again.summary().infeasible, summary.infeasible);
@@ -117,6 +131,20 @@ fn interrupted_online_with_an_adapter_and_dropout() {
 #[test]
 fn killed_with_frozen_weights() {
     compare(&with(Refresh::Frozen), Surrogate::new(Objective::Ua, 8), false);
+}
+
+#[test]
+fn killed_with_given_scores() {
+    compare_weighed(
+        &with(Refresh::Online),
+        Surrogate::new(Objective::Vdfs, 9),
+        false,
+        |data, traces| {
+            let log_p: Vec<f64> = (0..data.examples()).map(|e| -0.1 * (1 + e % 7) as f64).collect();
+            let scores = Scores::new(traces, &data, &log_p);
+            data.weighed_by(&scores, traces).unwrap()
+        },
+    );
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn gradients(
 ) -> (Tally, Vec<Vec<f32>>) {
     let mut tally = Tally::default();
     let mut stepper = Stepper::new(model, data, objective, recipe).unwrap();
-    let mut table = Table::new(data.examples());
+    let mut table = Table::new(data);
     let traces: Vec<u32> = (0..data.len() as u32).collect();
     let batches = pack(data, &traces, recipe.batch.tokens);
     if batches.iter().flatten().any(|p| !p.whole) {
@@ -261,7 +261,7 @@ fn bounds_and_normalisation_do_what_they_say() {
     let data = data();
     let objective = Surrogate::new(Objective::Bfs, 400);
     let step = |weighting: Weighting| {
-        let (mut model, mut table) = (model(), Table::new(data.examples()));
+        let (mut model, mut table) = (model(), Table::new(&data));
         let recipe = Recipe { weights: weighting, ..recipe(512) };
         let mut stepper = Stepper::new(&mut model, &data, &objective, &recipe).unwrap();
         stepper.step(0, 1, &[0, 1, 2], &mut table).unwrap()
