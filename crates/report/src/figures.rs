@@ -2,6 +2,7 @@
 
 mod depths;
 mod gain;
+mod probabilities;
 mod rates;
 mod success;
 mod training;
@@ -25,5 +26,6 @@ pub(crate) fn all(run: &Run) -> Vec<Drawn> {
     figures.extend(run.budgets().into_iter().rev().map(|budget| success::figure(run, budget)));
     figures.extend(depths::figure(run));
     figures.extend(training::figures(run));
+    figures.extend(probabilities::figure(run));
     figures
 }

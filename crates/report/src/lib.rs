@@ -16,6 +16,7 @@ mod compare;
 mod figures;
 mod names;
 mod page;
+mod reading;
 mod report;
 mod run;
 mod table;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::cell::Cell;
 use crate::compare::paired_statistics;
 use crate::names::{CONTROL, Objective, strategy_rank};
+use crate::reading::Reading;
 use crate::training::Training;
 
 /// Why a folder could not be reported on.
@@ -113,6 +114,7 @@ pub(crate) struct Run {
     pub(crate) training: Vec<Training>,
     pub(crate) plan: Option<Value>,
     pub(crate) offtrace: Vec<Value>,
+    pub(crate) readings: Vec<Reading>,
     /// Cells that were planned, or that a table has a place for, and that are not there.
     pub(crate) missing: Vec<String>,
     /// Everything else a reader should know.
@@ -127,6 +129,7 @@ impl Run {
             training: Vec::new(),
             plan: json(&dir.join("plan.json"))?,
             offtrace: Vec::new(),
+            readings: Vec::new(),
             missing: Vec::new(),
             notes: Vec::new(),
         };
@@ -144,6 +147,15 @@ impl Run {
             for path in listing(&folder, ".metrics.jsonl")? {
                 match Training::read(&path, &mut run.notes) {
                     Ok(training) => run.training.push(training),
+                    Err(e) => run.notes.push(format!("left out: {e}")),
+                }
+            }
+        }
+        let folder = dir.join("scores");
+        if folder.is_dir() {
+            for path in listing(&folder, ".reading.json")? {
+                match Reading::read(&path) {
+                    Ok(reading) => run.readings.push(reading),
                     Err(e) => run.notes.push(format!("left out: {e}")),
                 }
             }

@@ -4,6 +4,7 @@ mod matching;
 mod matrix;
 mod offtrace;
 mod prior;
+mod probabilities;
 mod sweep;
 
 use catamount_statistics as statistics;
@@ -21,6 +22,7 @@ pub(crate) fn all(run: &Run) -> Vec<Table> {
         .extend(run.budgets().into_iter().rev().filter_map(|budget| matching::table(run, budget)));
     tables.extend(prior::table(run));
     tables.extend(offtrace::table(run));
+    tables.extend(probabilities::table(run));
     tables
 }
 

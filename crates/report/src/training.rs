@@ -14,6 +14,8 @@ pub(crate) struct Measurement {
     pub(crate) loss: Option<f64>,
     /// Mean over tactics of -log p, whatever the objective.
     pub(crate) ce: Option<f64>,
+    /// The same of held-out tactics, where they were measured.
+    pub(crate) valid_ce: Option<f64>,
     /// Quantiles of p at the levels of [`levels`], the smallest first.
     pub(crate) p: Vec<f64>,
     /// Quantiles of the weights.
@@ -84,6 +86,7 @@ impl Training {
                 step,
                 loss: value.get("loss").and_then(Value::as_f64),
                 ce: value.get("ce").and_then(Value::as_f64),
+                valid_ce: value.pointer("/valid/ce").and_then(Value::as_f64),
                 p: numbers("p_quantiles"),
                 w: numbers("w_quantiles"),
             });

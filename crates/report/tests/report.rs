@@ -19,9 +19,16 @@ fn every_table_and_figure_is_there() {
     write_run(dir.path(), &Plan::default());
     let made = report(dir.path()).unwrap();
     let out = dir.path().join("report");
-    for table in
-        ["matrix-16", "matrix-256", "aligned-256", "sweep", "matching-256", "prior", "offtrace"]
-    {
+    for table in [
+        "matrix-16",
+        "matrix-256",
+        "aligned-256",
+        "sweep",
+        "matching-256",
+        "prior",
+        "offtrace",
+        "probabilities",
+    ] {
         for ending in ["md", "tex", "csv"] {
             let path = out.join("tables").join(format!("{table}.{ending}"));
             assert!(
@@ -40,6 +47,7 @@ fn every_table_and_figure_is_there() {
         "loss",
         "distribution-p",
         "distribution-weights",
+        "probabilities",
     ] {
         for ending in ["svg", "png", "csv"] {
             let path = out.join("figures").join(format!("{figure}.{ending}"));

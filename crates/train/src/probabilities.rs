@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Distribution, QuantileMap, Result, Scores, distance};
+use crate::{Distribution, LEVELS, QuantileMap, Result, Scores, distance};
 
 /// Where the p_t that weights are computed from come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub struct Reading {
     pub probabilities: Probabilities,
     /// The temperature of all of them.
     pub temperature: f64,
+    /// The levels of the quantiles.
+    pub levels: Vec<f64>,
     /// Those of the training tactics under the warm-up that was trained on them.
     pub training: Distribution,
     /// Those of validation tactics under the same model.
@@ -50,6 +52,7 @@ impl Reading {
         Reading {
             probabilities,
             temperature,
+            levels: LEVELS.to_vec(),
             training_distance: distance(&training, &held_out),
             used_distance: distance(&used, &held_out),
             training: Distribution::of(&training),

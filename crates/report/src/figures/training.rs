@@ -47,6 +47,7 @@ fn loss(run: &Run) -> Option<Drawn> {
     let panels: Vec<Figure> = [
         panel("Weighted loss", |m| m.loss),
         panel("Cross-entropy of a tactic, unweighted", |m| m.ce),
+        panel("Cross-entropy of a held-out tactic", |m| m.valid_ce),
     ]
     .into_iter()
     .flatten()

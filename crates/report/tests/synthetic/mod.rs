@@ -298,4 +298,17 @@ fn write_rest(dir: &Path, plan: &Plan) {
         {"strategy": "rdfs", "kappa": 2.05, "q": 0.02, "bypass": 0.09, "theorems": 80},
     ]);
     fs::write(dir.join("offtrace.json"), offtrace.to_string()).unwrap();
+    let tactics = |log_p: [f64; 3]| {
+        json!({
+            "tactics": 300, "log_p_mean": log_p[1], "p_mean": 0.5, "p_median": log_p[1].exp(),
+            "log_p_quantiles": log_p,
+        })
+    };
+    let reading = json!({
+        "probabilities": "cross-fitted", "temperature": 0.8, "levels": [0.1, 0.5, 0.9],
+        "training": tactics([-0.9, -0.1, -0.01]), "held_out": tactics([-20.0, -4.0, -0.5]),
+        "used": tactics([-18.0, -3.0, -0.4]), "training_distance": 0.61, "used_distance": 0.02,
+    });
+    fs::create_dir_all(dir.join("scores")).unwrap();
+    fs::write(dir.join("scores/cross-fitted.reading.json"), reading.to_string()).unwrap();
 }
