@@ -16,21 +16,34 @@ use metamath_rs::statement::{NO_STATEMENT, StatementRef};
 use rustc_hash::FxHashSet;
 
 use crate::assertion::AssertionId;
+use crate::axioms::RestsOn;
 use crate::database::Database;
 use crate::proof::{self, Proof};
 use crate::replay::Replay;
 use crate::source;
 
-/// Replays tactics, writes the proof down and has metamath-rs verify it.
+/// Replays tactics, writes the proof down and has metamath-rs verify it; says what it rests on.
+///
+/// A proof that rests on a theorem which the database itself leaves unproved is refused, however
+/// deep below it that theorem lies, unless the database was opened to allow it.
 pub(crate) fn check(
     database: &Database,
     theorem: AssertionId,
     tactics: &[String],
-) -> Result<Proof, String> {
+) -> Result<(Proof, RestsOn), String> {
     let replay = Replay::run(database, theorem, tactics)?;
     let proof = proof::compress(database, &replay);
     verify(database, theorem, &proof)?;
-    Ok(proof)
+    let rests_on = database.axioms().of(database, proof.labels.iter().map(|label| &**label));
+    match rests_on.unproved.first() {
+        Some(first) if !database.allows_unproved() => Err(unproved(first)),
+        _ => Ok((proof, rests_on)),
+    }
+}
+
+/// Why a proof that rests on this theorem is none.
+pub(crate) fn unproved(theorem: &str) -> String {
+    format!("it rests on `{theorem}`, which has no complete proof in the database")
 }
 
 /// Has metamath-rs verify a proof of a theorem, with nothing but what stands before it in the
@@ -44,9 +57,8 @@ pub(crate) fn verify(
     let text = excerpt(database, label, proof)?;
     let verified = catch_unwind(AssertUnwindSafe(|| {
         let source = source::verify(label.to_owned(), text.into_bytes());
-        let errors = source::errors(&source);
-        if let Some(first) = errors.first() {
-            return Err(format!("metamath-rs refuses the proof: {first}"));
+        if let Some(complaints) = source::complaints(&source) {
+            return Err(format!("metamath-rs refuses the proof: {}", complaints.first));
         }
         same_frame(database, &source, label)?;
         let statement = source

@@ -1,10 +1,12 @@
 //! A Metamath database, opened, verified and turned into terms.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
 use crate::assertion::{Assertion, AssertionId};
+use crate::axioms::Axioms;
 use crate::grammar::{Chart, Grammar, Token, Unparsed};
 use crate::term::Nodes;
 use crate::{Error, load, source};
@@ -61,6 +63,9 @@ pub struct Database {
     /// The place of the first statement of each segment.
     pub(crate) bases: FxHashMap<u32, u32>,
     pub(crate) unsupported: Vec<Unsupported>,
+    pub(crate) allows_unproved: bool,
+    /// Made when it is first asked for.
+    pub(crate) axioms: OnceLock<Axioms>,
 }
 
 impl Database {
@@ -81,6 +86,23 @@ impl Database {
         let path = path.as_ref();
         let source = source::verified(path, text)?;
         Ok(load::load(path, source))
+    }
+
+    /// The same database, in which a proof may rest on theorems that have no proof of their own
+    /// (`$= ? $.`). Verdicts still name them. Without this such a proof is refused, and no trace is
+    /// made of it: whoever may leave a lemma unproved can prove anything.
+    pub fn allowing_unproved(self, allowed: bool) -> Self {
+        Database { allows_unproved: allowed, ..self }
+    }
+
+    /// Whether proofs may rest on theorems that have no proof of their own.
+    pub fn allows_unproved(&self) -> bool {
+        self.allows_unproved
+    }
+
+    /// What every assertion rests on.
+    pub(crate) fn axioms(&self) -> &Axioms {
+        self.axioms.get_or_init(|| Axioms::new(self))
     }
 
     /// The file it was opened from.
@@ -145,6 +167,22 @@ impl Database {
         }
         self.write_formula("$p", &assertion.concrete(&assertion.conclusion), &mut out);
         out
+    }
+
+    /// Refuses a statement, as a claim or a pool gives it, that is not this theorem's in all but
+    /// white space; an empty one says nothing.
+    pub(crate) fn agrees(&self, id: AssertionId, statement: &str) -> Result<(), String> {
+        let own = self.statement(id);
+        if statement.trim().is_empty()
+            || statement.split_ascii_whitespace().eq(own.split_ascii_whitespace())
+        {
+            return Ok(());
+        }
+        Err(format!(
+            "the database states `{}` as `{own}`, not as `{}`",
+            self.assertion(id).label(),
+            clip(statement)
+        ))
     }
 
     /// Appends a marker and a formula. The typecode is written only where the database has more

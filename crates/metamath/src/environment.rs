@@ -1,12 +1,12 @@
 //! Metamath behind the interface of the search.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use catamount_search::{Checked, Environment, Fault, Session, StateId, Verdict};
 use catamount_traces::Theorem;
 use rayon::prelude::*;
 
-use crate::axioms::Axioms;
+use crate::assertion::AssertionId;
 use crate::check;
 use crate::database::Database;
 use crate::prover::{Goals, Prover};
@@ -15,13 +15,12 @@ use crate::prover::{Goals, Prover};
 #[derive(Clone)]
 pub struct Metamath {
     database: Arc<Database>,
-    axioms: Arc<OnceLock<Axioms>>,
 }
 
 impl Metamath {
     /// The prover of a database.
     pub fn new(database: impl Into<Arc<Database>>) -> Self {
-        Metamath { database: database.into(), axioms: Arc::default() }
+        Metamath { database: database.into() }
     }
 
     /// The database.
@@ -38,21 +37,23 @@ impl Metamath {
     {
         proofs
             .par_iter()
-            .map(|(label, tactics)| self.checked(label.as_ref(), tactics.as_ref()))
+            .map(|(label, tactics)| self.checked(label.as_ref(), "", tactics.as_ref()))
             .collect()
     }
 
-    fn checked(&self, label: &str, tactics: &[String]) -> Checked {
-        let proof = self
-            .database
-            .theorem(label)
-            .map_err(|error| error.to_string())
+    /// The theorem of a record, which must say of it what the database says.
+    fn find(&self, label: &str, statement: &str) -> Result<AssertionId, String> {
+        let theorem = self.database.theorem(label).map_err(|error| error.to_string())?;
+        self.database.agrees(theorem, statement)?;
+        Ok(theorem)
+    }
+
+    fn checked(&self, label: &str, statement: &str, tactics: &[String]) -> Checked {
+        let checked = self
+            .find(label, statement)
             .and_then(|theorem| check::check(&self.database, theorem, tactics));
-        match proof {
-            Ok(proof) => {
-                let axioms = self.axioms.get_or_init(|| Axioms::new(&self.database));
-                Checked::Proved { axioms: axioms.of(&self.database, &proof.labels) }
-            }
+        match checked {
+            Ok((_, rests_on)) => Checked::Proved { axioms: rests_on.listed() },
             Err(reason) => Checked::Refused { reason },
         }
     }
@@ -60,7 +61,7 @@ impl Metamath {
 
 impl Environment for Metamath {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
-        let id = self.database.theorem(&theorem.name).map_err(|error| Fault(error.to_string()))?;
+        let id = self.find(&theorem.name, &theorem.statement).map_err(Fault)?;
         let mut prover = Prover::new(&self.database, id);
         let states = vec![prover.root()];
         let root = prover.text(&self.database, prover.root());
@@ -68,14 +69,15 @@ impl Environment for Metamath {
     }
 
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
-        Ok(self.checked(&theorem.name, tactics))
+        Ok(self.checked(&theorem.name, &theorem.statement, tactics))
     }
 
     fn describe(&self) -> String {
         let (path, theorems) = (self.database.path().display(), self.database.theorems().count());
         format!(
-            "Metamath (catamount-metamath {}, metamath-rs), {path}, {theorems} theorems",
-            env!("CARGO_PKG_VERSION")
+            "Metamath (catamount-metamath {}, metamath-rs), {path}, {theorems} theorems{}",
+            env!("CARGO_PKG_VERSION"),
+            if self.database.allows_unproved() { ", unproved ones allowed" } else { "" }
         )
     }
 }

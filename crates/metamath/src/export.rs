@@ -14,7 +14,8 @@ use crate::{Error, source};
 ///
 /// Everything else is copied byte for byte. A proof that uses dummy variables gets the `$d`
 /// statements for them, in a block of its own. Each proof is checked before anything is written; a
-/// theorem named twice takes the first proof.
+/// theorem named twice takes the first proof. A comment at the end names the axioms that each rests
+/// on.
 pub fn export<L, T>(
     database: impl AsRef<Path>,
     proofs: &[(L, T)],
@@ -36,14 +37,15 @@ impl Database {
         T: AsRef<[String]>,
     {
         let mut checked: Vec<(AssertionId, Proof)> = Vec::with_capacity(proofs.len());
+        let mut remark = String::new();
         for (label, tactics) in proofs {
             let label = label.as_ref();
             let theorem = self.theorem(label)?;
             let not_a_proof = |reason| Error::NotAProof { label: label.to_owned(), reason };
-            checked.push((
-                theorem,
-                check::check(self, theorem, tactics.as_ref()).map_err(not_a_proof)?,
-            ));
+            let (proof, rests_on) =
+                check::check(self, theorem, tactics.as_ref()).map_err(not_a_proof)?;
+            checked.push((theorem, proof));
+            remark.push_str(&wrapped(&format!("{label}: {}", rests_on.listed().join(" "))));
         }
         let borrowed: Vec<(AssertionId, &Proof)> =
             checked.iter().map(|(id, proof)| (*id, proof)).collect();
@@ -52,7 +54,16 @@ impl Database {
             path: self.path.clone(),
             reason: reason.to_string(),
         };
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(failed)
+        let remark = match proofs.is_empty() {
+            true => String::new(),
+            false => {
+                format!("\n$( Proofs found by a search, with the axioms of each.\n{remark}$)\n")
+            }
+        };
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.write_all(remark.as_bytes()))
+            .and_then(|()| out.flush())
+            .map_err(failed)
     }
 
     /// Whether metamath-rs accepts the whole database with these proofs in place.
@@ -62,6 +73,22 @@ impl Database {
             .map(|_| ())
             .map_err(|error| error.to_string())
     }
+}
+
+/// A paragraph of a comment, in lines of the length that Metamath's databases have.
+fn wrapped(paragraph: &str) -> String {
+    let (mut out, mut column) = (String::from("  "), 2);
+    for word in paragraph.split_ascii_whitespace() {
+        if column + 1 + word.len() > 79 && column > 4 {
+            out.push_str("\n   ");
+            column = 3;
+        }
+        out.push(' ');
+        out.push_str(word);
+        column += 1 + word.len();
+    }
+    out.push('\n');
+    out
 }
 
 /// The text of the database with these proofs in place of the originals.

@@ -140,6 +140,11 @@ fn one(
     if !assertion.proved {
         return Err("its proof in the database is incomplete".to_owned());
     }
+    if !database.allows_unproved()
+        && let Some(first) = database.axioms().of(database, [assertion.label()]).unproved.first()
+    {
+        return Err(check::unproved(first));
+    }
     let statement =
         database.source.statement(assertion.label.as_bytes()).ok_or("it has no statement")?;
     let mut builder =

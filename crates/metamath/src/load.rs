@@ -1,6 +1,7 @@
 //! From metamath-rs's statements to terms.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use metamath_rs::scopeck::{Frame, Hyp};
 use metamath_rs::statement::{StatementRef, StatementType};
@@ -8,6 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::assertion::{Assertion, AssertionId, Mandatory, SLOT};
+use crate::axioms;
 use crate::database::{Database, Meaning, Unsupported};
 use crate::grammar::{Chart, Element, Grammar, Token};
 use crate::term::{Node, Nodes};
@@ -28,6 +30,8 @@ pub(crate) fn load(path: &Path, source: metamath_rs::Database) -> Database {
         meaning: Vec::new(),
         bases: FxHashMap::default(),
         unsupported: Vec::new(),
+        allows_unproved: false,
+        axioms: OnceLock::new(),
     };
     // The tables are filled while the statements are read, so the source is taken out for the
     // while; its clone shares all data.
@@ -365,8 +369,7 @@ fn assertion(
         label: metamath_rs::as_str(statement.label()).into(),
         ordinal,
         axiom,
-        proved: !axiom
-            && !(0..statement.proof_len()).any(|at| statement.proof_slice_at(at).contains(&b'?')),
+        proved: !axiom && axioms::is_proved(statement),
         slots: slots.slots.iter().map(|s| s.2).collect(),
         typecodes: slots.slots.iter().map(|s| s.1).collect(),
         mandatory: mandatory.into(),

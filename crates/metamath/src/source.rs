@@ -5,8 +5,22 @@ use std::path::Path;
 
 use annotate_snippets::Renderer;
 use metamath_rs::database::DbOptions;
+use metamath_rs::diag::Diagnostic;
 
 use crate::Error;
+use crate::database::clip;
+
+/// The longest complaint that is shown whole. It quotes the line it is about, and a file that is no
+/// database may be one line of megabytes.
+const LONGEST_COMPLAINT: usize = 4000;
+
+/// What is wrong with a database.
+pub(crate) struct Complaints {
+    /// How many errors there are.
+    pub(crate) errors: usize,
+    /// The first in the order of the file, with its place.
+    pub(crate) first: String,
+}
 
 /// Parses and verifies a database; refuses one with any error.
 pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Database, Error> {
@@ -19,9 +33,8 @@ pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Databa
     // The parser is not ours; should a hostile file make it panic, that is an error of the file.
     catch_unwind(AssertUnwindSafe(|| {
         let source = verify(name, text);
-        let errors = errors(&source);
-        match errors.first() {
-            Some(first) => Err(inconsistent(errors.len(), first.clone())),
+        match complaints(&source) {
+            Some(complaints) => Err(inconsistent(complaints.errors, complaints.first)),
             None => Ok(source),
         }
     }))
@@ -30,7 +43,7 @@ pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Databa
     })
 }
 
-/// Parses and verifies, keeping whatever is wrong for [`errors`].
+/// Parses and verifies, keeping whatever is wrong for [`complaints`].
 pub(crate) fn verify(name: String, text: Vec<u8>) -> metamath_rs::Database {
     let mut source = metamath_rs::Database::new(DbOptions::default());
     source.parse(name.clone(), vec![(name, text)]);
@@ -38,13 +51,42 @@ pub(crate) fn verify(name: String, text: Vec<u8>) -> metamath_rs::Database {
     source
 }
 
-/// The errors (not the warnings) of a database in the order of the file, each with its place.
-pub(crate) fn errors(source: &metamath_rs::Database) -> Vec<String> {
-    let diagnostics = source.diag_notations();
-    if diagnostics.is_empty() {
-        return Vec::new();
-    }
+/// The errors (not the warnings) of a database; none if it is sound. Only the first is written out:
+/// each quotes its line, so that writing all of them takes quadratic time where there is one line.
+pub(crate) fn complaints(source: &metamath_rs::Database) -> Option<Complaints> {
+    let mut errors = source.diag_notations();
+    errors.retain(|(_, diagnostic)| !is_tolerated(diagnostic));
+    let first = (0..errors.len())
+        .min_by(|&a, &b| source.cmp_address(&errors[a].0, &errors[b].0).then(a.cmp(&b)))?;
+    let count = errors.len();
+    let one = vec![errors.swap_remove(first)];
     let rendered =
-        source.render_diags(diagnostics, |message| Renderer::plain().render(message).to_string());
-    rendered.into_iter().filter(|text| text.starts_with("error")).collect()
+        source.render_diags(one, |message| Renderer::plain().render(message).to_string());
+    let text = rendered.into_iter().next().unwrap_or_default();
+    let first = if text.len() > LONGEST_COMPLAINT {
+        let lines: Vec<&str> = text.lines().map(|line| clip(line).trim_end()).collect();
+        lines.join("\n")
+    } else {
+        text
+    };
+    Some(Complaints { errors: count, first })
+}
+
+/// What a database may have all the same: remarks on comments, on `$j` commands and on style, and
+/// proofs that are not finished (see [`crate::axioms`]). Whatever is not known to be harmless is an
+/// error.
+fn is_tolerated(diagnostic: &Diagnostic) -> bool {
+    use Diagnostic::*;
+    matches!(
+        diagnostic,
+        BadCommand(_)
+            | CommandExpectedAs(_)
+            | CommandExpectedString(_)
+            | CommandIncomplete(_)
+            | CommentMarkerNotStart(_)
+            | DisjointSingle
+            | DuplicateMarkupDef(..)
+            | MidStatementCommentMarker(_)
+            | ProofIncomplete
+    )
 }

@@ -5,7 +5,7 @@ mod common;
 use catamount_metamath::{Database, Error, Extraction, Metamath, export};
 use catamount_search::{Checked, Environment, StateId, Verdict};
 use catamount_traces::Trace;
-use common::{debian, metamath, open, tactics, theorem, toy};
+use common::{debian, metamath, open, tactics, toy};
 
 fn traces(database: &Database) -> Vec<Trace> {
     let mut traces = Vec::new();
@@ -172,15 +172,4 @@ fn what_is_no_proof_is_not_exported() {
     assert!(out.is_empty());
     let error = export(common::TOY, &[("none", tactics(&[]))], &mut out).unwrap_err();
     assert!(matches!(error, Error::UnknownTheorem { .. }), "{error}");
-}
-
-#[test]
-fn checks_ignore_what_the_theorem_record_says() {
-    // The label alone identifies a Metamath theorem; a false statement beside it must not change
-    // the verdict.
-    let mut false_statement = theorem("a1d");
-    false_statement.statement = "$p ph".to_owned();
-    let checked =
-        Metamath::new(toy()).check(&false_statement, &tactics(&["syl $ ps ps", "ax-1"])).unwrap();
-    assert!(matches!(checked, Checked::Proved { .. }));
 }

@@ -41,4 +41,43 @@ pub enum ObjectiveError {
         /// The value as given.
         value: f64,
     },
+    /// A trace so unlikely that its numbers would be meaningless.
+    #[error(
+        "the log-probabilities add up to {sum:e}; below -1e15 a trace has no weights (is a masked \
+         or padding value among them? a tactic that is never sampled has no weight)"
+    )]
+    Vanishing {
+        /// The sum.
+        sum: f64,
+    },
+    /// A budget beyond which rounding would show in the digits that are promised.
+    #[error(
+        "`{objective}` weighs budgets of at most {most} expansions, not {budget}; `ua` and `pass` \
+         have no such limit"
+    )]
+    Budget {
+        /// The objective.
+        objective: Objective,
+        /// The budget after kappa.
+        budget: f64,
+        /// The largest.
+        most: u64,
+    },
+    /// A question that would take hours.
+    #[error(
+        "`{objective}` of {length} steps at a budget of {budget} takes {work:.1e} operations, and \
+         at most {most:.1e} are done; lower the budget, shorten the trace, or use `ua`"
+    )]
+    Work {
+        /// The objective.
+        objective: Objective,
+        /// Steps of the trace.
+        length: usize,
+        /// The budget after kappa.
+        budget: f64,
+        /// Operations it would take.
+        work: f64,
+        /// Operations that are done.
+        most: f64,
+    },
 }

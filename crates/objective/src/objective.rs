@@ -148,7 +148,7 @@ impl Surrogate {
 
     /// log J and the weights of a trace from the log-probabilities of its tactics.
     pub fn weigh(&self, log_p: &[f64]) -> Result<Weighed, ObjectiveError> {
-        check_trace(log_p)?;
+        self.check(log_p)?;
         let ones = |feasible| Weighed {
             log_success: log_p.iter().sum(),
             weights: vec![1.0; log_p.len()],
@@ -210,7 +210,7 @@ impl Surrogate {
         let mut weighed: Vec<Option<Result<Weighed, ObjectiveError>>> = vec![None; traces.len()];
         let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (i, log_p) in traces.iter().enumerate().filter(|_| side_by_side) {
-            if check_trace(log_p).is_ok() && self.budget >= log_p.len() as u64 && is_narrow(log_p) {
+            if self.check(log_p).is_ok() && self.budget >= log_p.len() as u64 && is_narrow(log_p) {
                 by_length.entry(log_p.len()).or_default().push(i);
             }
         }
@@ -248,6 +248,39 @@ impl Surrogate {
     }
 }
 
+impl Surrogate {
+    /// Refuses what has no answer, or none within the time and the precision that are promised.
+    fn check(&self, log_p: &[f64]) -> Result<(), ObjectiveError> {
+        check_trace(log_p)?;
+        let (objective, length) = (self.objective, log_p.len());
+        if matches!(objective, Objective::Ce | Objective::Ua | Objective::Pass)
+            || self.budget < objective.minimum_budget(length)
+        {
+            return Ok(());
+        }
+        let budget = self.prior.effective_budget(length, self.budget).floor();
+        if budget > MOST_EXPANSIONS as f64 {
+            return Err(ObjectiveError::Budget { objective, budget, most: MOST_EXPANSIONS });
+        }
+        let readings = if objective == Objective::Mcts { budget } else { 1.0 };
+        let work = length as f64 * budget * readings;
+        if work > MOST_WORK {
+            return Err(ObjectiveError::Work { objective, length, budget, work, most: MOST_WORK });
+        }
+        Ok(())
+    }
+}
+
+/// The largest budget of a recurrence. Each of its steps may round twice, and so many of them move
+/// a weight by less than the 1e-9 that are promised.
+const MOST_EXPANSIONS: u64 = 1 << 22;
+/// The most operations on one trace: minutes where `f64` is enough, and far beyond any trace of a
+/// library.
+const MOST_WORK: f64 = (1u64 << 36) as f64;
+/// The least likely trace. The exponents of [`Wide`] go much further, but a sum below this is no
+/// log-probability of a tactic: it comes of a mask.
+const LEAST: f64 = -1e15;
+
 /// Refuses what is no trace, naming the step.
 pub(crate) fn check_trace(log_p: &[f64]) -> Result<(), ObjectiveError> {
     if log_p.is_empty() {
@@ -255,7 +288,10 @@ pub(crate) fn check_trace(log_p: &[f64]) -> Result<(), ObjectiveError> {
     }
     match log_p.iter().position(|value| !(value.is_finite() && *value <= 0.0)) {
         Some(index) => Err(ObjectiveError::LogProbability { step: index + 1, value: log_p[index] }),
-        None => Ok(()),
+        None => match log_p.iter().sum::<f64>() {
+            sum if sum < LEAST => Err(ObjectiveError::Vanishing { sum }),
+            _ => Ok(()),
+        },
     }
 }
 

@@ -1,4 +1,4 @@
-//! A floating-point number with about 31 decimal digits and an unbounded exponent.
+//! A floating-point number with about 31 decimal digits and an exponent that no trace exhausts.
 //!
 //! The value is (hi + lo) * 2^(512 * chunk): a pair of doubles for precision, and a coarse exponent
 //! for range. The coarse exponent moves only when the pair leaves [2^-256, 2^256), so ordinary
@@ -25,11 +25,11 @@ const LN_2: (f64, f64) = (std::f64::consts::LN_2, 2.319_046_813_846_3e-17);
 pub struct Wide {
     hi: f64,
     lo: f64,
-    chunk: i32,
+    chunk: i64,
 }
 
 impl Wide {
-    fn normalised(hi: f64, lo: f64, chunk: i32) -> Self {
+    fn normalised(hi: f64, lo: f64, chunk: i64) -> Self {
         let size = hi.abs();
         if size >= LIMIT {
             Wide { hi: hi * INVERSE_CHUNK, lo: lo * INVERSE_CHUNK, chunk: chunk + 1 }
@@ -159,11 +159,11 @@ impl Number for Wide {
         let (high, low) = two_product(bits, LN_2.0);
         // |rest| <= 256 ln 2, so that e^rest is within the pair's range.
         let rest = (x - high) - (low + bits * LN_2.1);
-        Wide::normalised(rest.exp(), 0.0, chunk as i32)
+        Wide::normalised(rest.exp(), 0.0, chunk as i64)
     }
 
     fn ln(self) -> f64 {
-        (self.hi.ln() + self.lo / self.hi) + f64::from(self.chunk) * CHUNK_BITS * LN_2.0
+        (self.hi.ln() + self.lo / self.hi) + self.chunk as f64 * CHUNK_BITS * LN_2.0
     }
 
     fn to_f64(self) -> f64 {

@@ -19,9 +19,11 @@ use crate::number::{Number, StepOdds};
 /// the widening it pays for.
 pub fn minimum_budget(length: usize) -> u64 {
     let mut reading = 1;
+    // Widening samples so far, at readings 1, 4, 9, ...: a longer trace never has fewer, so that
+    // the count goes on from one state to the next.
+    let mut widened = 1;
     for _ in 1..length {
         // The parent's clock when its child's clock, started after one sample, reads `reading`.
-        let mut widened = 1; // at readings 1, 4, 9, ...
         let mut parent = 1 + reading + widened;
         while (widened + 1) * (widened + 1) < parent {
             widened += 1;

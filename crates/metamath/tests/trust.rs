@@ -1,0 +1,136 @@
+//! What a verdict rests on: nothing unproved, nothing but the axioms it names, and the statement
+//! that the database makes.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use catamount_metamath::{Database, Error, Extraction, Metamath};
+use catamount_search::{Checked, Environment};
+use common::{metamath, tactics, theorem, toy};
+
+/// The toy with a lemma that says everything and has no proof, and a theorem that uses it.
+const UNPROVED: &str = "
+bad $p |- ph $= ? $.
+${
+  half.1 $e |- ( ph -> ps ) $.
+  half $p |- ps $= ( wi ax-mp ) ?ABDE $.
+$}
+wrong $p |- ( ph -> ps ) $= ( wi bad ) ABCD $.
+fine $p |- ( ph -> ( ps -> ph ) ) $= ( ax-1 ) ABC $.
+goal $p |- ( ph -> ps ) $= ? $.
+";
+
+fn with(more: &str) -> Database {
+    let mut text = std::fs::read(common::TOY).unwrap();
+    text.extend_from_slice(more.as_bytes());
+    Database::from_text("more.mm", text).unwrap()
+}
+
+fn refusal(environment: &Metamath, name: &str, proof: &[&str]) -> String {
+    match environment.check(&theorem(name), &tactics(proof)).unwrap() {
+        Checked::Refused { reason } => reason,
+        proved => panic!("{name} by {proof:?}: {proved:?}"),
+    }
+}
+
+#[test]
+fn an_unproved_lemma_proves_nothing() {
+    let environment = Metamath::new(with(UNPROVED));
+    for (name, proof, culprit) in [
+        ("goal", &["bad"][..], "bad"),
+        ("wrong", &["bad"], "bad"),
+        // One that is proved, but from the lemma; and one whose proof has a hole.
+        ("goal", &["wrong"], "bad"),
+        ("goal", &["half $ ph ( ph -> ph )", "wrong"], "bad"),
+    ] {
+        let reason = refusal(&environment, name, proof);
+        assert!(reason.contains(&format!("rests on `{culprit}`")), "{reason}");
+    }
+    let sound = environment.check(&theorem("fine"), &tactics(&["ax-1"])).unwrap();
+    assert_eq!(sound, Checked::Proved { axioms: tactics(&["ax-1"]) });
+    // A theorem without a proof may still be proved.
+    let own = Metamath::new(with("todo $p |- ( ph -> ( ps -> ph ) ) $= ? $."));
+    let found = own.check(&theorem("todo"), &tactics(&["ax-1"])).unwrap();
+    assert_eq!(found, Checked::Proved { axioms: tactics(&["ax-1"]) });
+}
+
+#[test]
+fn whoever_allows_unproved_lemmas_sees_them_in_the_verdict() {
+    let environment = Metamath::new(with(UNPROVED).allowing_unproved(true));
+    assert!(environment.describe().contains("unproved ones allowed"));
+    let checked = environment.check(&theorem("goal"), &tactics(&["wrong"])).unwrap();
+    assert_eq!(checked, Checked::Proved { axioms: tactics(&["bad (without a proof)"]) });
+}
+
+#[test]
+fn an_unproved_piece_of_syntax_counts_too() {
+    let database = "any $p wff ph ps $= ? $.
+        odd $p |- ( ph -> ( ps -> ph ) ) $= ( any ax-1 ) ABD $.
+        use $p |- ( ph -> ( ps -> ph ) ) $= ( ax-1 ) ABC $.";
+    // The proof of `odd` names the syntax it does not need; its letters are those of `use`.
+    let environment = Metamath::new(with(database));
+    assert!(refusal(&environment, "use", &["odd"]).contains("rests on `any`"));
+}
+
+#[test]
+fn traces_and_exports_leave_out_what_rests_on_it() {
+    let database = with(UNPROVED);
+    let mut names = Vec::new();
+    let report =
+        database.extract(&Extraction::default(), |trace, _| names.push(trace.theorem.name));
+    assert!(names.contains(&"fine".to_owned()) && !names.contains(&"wrong".to_owned()));
+    let lost = report.remainder.iter().find(|(label, _)| label == "wrong").unwrap();
+    assert!(lost.1.contains("rests on `bad`"), "{}", lost.1);
+    let mut out = Vec::new();
+    let error = database.export(&[("goal", tactics(&["bad"]))], &mut out).unwrap_err();
+    assert!(matches!(error, Error::NotAProof { .. }) && out.is_empty(), "{error}");
+}
+
+#[test]
+fn an_export_names_the_axioms_of_every_proof() {
+    let mut out = Vec::new();
+    toy().export(&[("a1d", tactics(&["syl $ ps ps", "ax-1"]))], &mut out).unwrap();
+    let text = String::from_utf8(out.clone()).unwrap();
+    assert!(text.contains("   a1d: ax-mp ax-1 ax-2\n"), "{}", &text[text.len() - 200..]);
+    assert_eq!(metamath(&out, "axioms"), Ok(()));
+}
+
+#[test]
+fn a_statement_must_be_the_databases() {
+    let environment = Metamath::new(toy());
+    let mut claim = theorem("a1d");
+    let proof = tactics(&["syl $ ps ps", "ax-1"]);
+    claim.statement = "$e ( ph -> ps )\n  $p ( ph -> ( ch -> ps ) )".to_owned();
+    assert!(matches!(environment.check(&claim, &proof).unwrap(), Checked::Proved { .. }));
+    assert!(environment.open(&claim).is_ok());
+    for other in ["$p ph", "$p ( ph -> ( ch -> ps ) )", "$e ( ph -> ps ) $p ( ph -> ( ps -> ps ) )"]
+    {
+        claim.statement = other.to_owned();
+        let Checked::Refused { reason } = environment.check(&claim, &proof).unwrap() else {
+            panic!("{other} is not a1d")
+        };
+        assert!(reason.contains("the database states `a1d` as"), "{reason}");
+        let fault = environment.open(&claim).err().unwrap();
+        assert!(fault.0.contains("the database states `a1d` as"), "{fault}");
+    }
+}
+
+#[test]
+fn nested_comments_are_refused_as_metamath_refuses_them() {
+    for comment in ["$( outer $( inner $) outer $)", "$( a $( b $)", "$( a $)b $)"] {
+        let text = format!("{comment}\n{}", std::fs::read_to_string(common::TOY).unwrap());
+        let theirs = metamath(text.as_bytes(), "nested");
+        let ours = Database::from_text("nested.mm", text.into_bytes());
+        assert_eq!(ours.is_ok(), theirs.is_ok(), "{comment}: {theirs:?}");
+    }
+}
+
+#[test]
+fn a_file_of_one_long_line_is_refused_at_once() {
+    let words: String = (0..400_000).map(|i| format!("{{\"x\":{i}}} ")).collect();
+    let began = Instant::now();
+    let error = Database::from_text("wrong.json", words.into_bytes()).unwrap_err().to_string();
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(error.contains("wrong.json:1:1") && error.len() < 5000, "{error}");
+}
