@@ -1,6 +1,6 @@
 //! How this process was called, for manifests.
 
-/// The command line, with arguments quoted where a shell would need it.
+/// The command line, with arguments quoted where a shell would need it and without passwords.
 pub fn line() -> String {
     let quote = |argument: String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@".contains(c);
@@ -11,10 +11,20 @@ pub fn line() -> String {
         }
     };
     std::iter::once("catamount".to_string())
-        .chain(std::env::args().skip(1))
+        .chain(std::env::args().skip(1).map(|argument| without_password(&argument)))
         .map(quote)
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// An argument that holds an address with a user and a password, without these.
+fn without_password(argument: &str) -> String {
+    let Some(from) = argument.find("://").map(|at| at + 3) else { return argument.to_owned() };
+    let host = argument[from..].find('/').map_or(argument.len(), |end| from + end);
+    match argument[from..host].rfind('@') {
+        Some(at) => format!("{}[redacted]{}", &argument[..from], &argument[from + at..]),
+        None => argument.to_owned(),
+    }
 }
 
 /// The commit this binary was built from, where that is known.

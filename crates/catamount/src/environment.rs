@@ -24,11 +24,27 @@ pub struct Arguments {
     /// The prover.
     #[arg(long, value_enum, default_value = "metamath")]
     pub env: Prover,
+    #[command(flatten)]
+    pub metamath: MetamathArguments,
+    #[command(flatten)]
+    pub lean: LeanArguments,
+}
+
+#[derive(clap::Args)]
+pub struct MetamathArguments {
     /// Metamath: a database file, or the name of one in Debian's metamath-databases.
     #[arg(long, default_value = "set.mm")]
     pub database: PathBuf,
-    #[command(flatten)]
-    pub lean: LeanArguments,
+    /// Metamath: accept proofs that rest on theorems which the database leaves without a proof.
+    /// They are named among the axioms.
+    #[arg(long)]
+    pub allow_unproved: bool,
+}
+
+impl MetamathArguments {
+    pub fn open(&self) -> Result<Database> {
+        Ok(database(&self.database)?.allowing_unproved(self.allow_unproved))
+    }
 }
 
 #[derive(clap::Args)]
@@ -81,7 +97,7 @@ impl LeanArguments {
     }
 }
 
-fn seconds(value: f64, flag: &str) -> Result<Duration> {
+pub fn seconds(value: f64, flag: &str) -> Result<Duration> {
     match Duration::try_from_secs_f64(value) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => bail!("{flag} is a positive number of seconds, not {value}"),
@@ -91,7 +107,7 @@ fn seconds(value: f64, flag: &str) -> Result<Duration> {
 impl Arguments {
     pub fn open(&self) -> Result<Arc<dyn Environment>> {
         match self.env {
-            Prover::Metamath => Ok(Arc::new(Metamath::new(database(&self.database)?))),
+            Prover::Metamath => Ok(Arc::new(Metamath::new(self.metamath.open()?))),
             Prover::Lean => Ok(Arc::new(Lean::new(self.lean.options()?)?)),
         }
     }

@@ -23,9 +23,8 @@ pub struct Arguments {
     /// What to write.
     #[arg(long, value_enum)]
     format: Format,
-    /// The database that was searched: a file, or the name of one in Debian's metamath-databases.
-    #[arg(long, default_value = "set.mm")]
-    database: PathBuf,
+    #[command(flatten)]
+    metamath: environment::MetamathArguments,
     /// Lean: the file of theorems that was searched, for their statements.
     #[arg(long)]
     theorems: Option<PathBuf>,
@@ -36,6 +35,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut proofs: Vec<(String, Vec<String>)> = Vec::new();
+    let mut axioms: Vec<Vec<String>> = Vec::new();
     let mut names = std::collections::HashSet::new();
     // `cells/*.jsonl` is what one types, and it also matches the files that stand beside a log.
     let beside = |path: &&PathBuf| {
@@ -45,6 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         for record in read_log(path)? {
             if record.outcome == Outcome::Proved && names.insert(record.theorem.clone()) {
                 proofs.push((record.theorem, record.tactics));
+                axioms.push(record.axioms);
             }
         }
     }
@@ -53,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     match arguments.format {
         Format::Mm => {
-            let database = environment::database(&arguments.database)?;
+            let database = arguments.metamath.open()?;
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             database.export(&proofs, &mut out)?;
             out.flush()?;
@@ -67,10 +68,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let theorems: HashMap<&str, _> =
                 traces.iter().map(|trace| (trace.theorem.name.as_str(), &trace.theorem)).collect();
             let mut out = std::io::stdout().lock();
-            for (name, tactics) in &proofs {
+            for ((name, tactics), axioms) in proofs.iter().zip(&axioms) {
                 let theorem = theorems
                     .get(name.as_str())
                     .with_context(|| format!("{} has no theorem {name}", path.display()))?;
+                if !axioms.is_empty() {
+                    writeln!(out, "-- Axioms of {name}: {}", axioms.join(", "))?;
+                }
                 writeln!(out, "{}", catamount_lean::export(theorem, tactics))?;
             }
         }

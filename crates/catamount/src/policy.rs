@@ -10,7 +10,7 @@ use catamount_search::Policy;
 use catamount_traces::read_any;
 
 use crate::device::{Device, OnDevice};
-use crate::model;
+use crate::{environment, model};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -36,6 +36,10 @@ pub struct Arguments {
     /// Model or LoRA adapter name, for `http`.
     #[arg(long)]
     pub model_name: Option<String>,
+    /// Longest wait for one answer, in seconds, for `http`. An answer that does not come is tried
+    /// again a few times.
+    #[arg(long, default_value_t = 120.0)]
+    pub http_timeout: f64,
     /// Prompt for `http`, in which {state} stands for the state.
     #[arg(long)]
     pub prompt: Option<String>,
@@ -69,6 +73,7 @@ impl Arguments {
                 settings.temperature = self.temperature;
                 settings.max_tokens = self.max_tokens as u32;
                 settings.model = self.model_name.clone();
+                settings.timeout = environment::seconds(self.http_timeout, "--http-timeout")?;
                 if let Some(prompt) = &self.prompt {
                     settings.prompt = prompt.clone();
                 }

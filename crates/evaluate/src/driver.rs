@@ -128,6 +128,14 @@ pub fn search_cells(
     let (to_workers, work) = unbounded::<Work>();
     let (to_driver, events) = unbounded::<Event>();
     let (to_policy, questions) = unbounded::<Vec<Request>>();
+    // A poll that takes long must not outlast the searches: a server may hang for minutes.
+    let interrupt = policy.interrupt();
+    let interrupted = |now: bool| {
+        if let Some(flag) = &interrupt {
+            flag.store(now, Ordering::Relaxed);
+        }
+    };
+    interrupted(false);
     let (plans, jobs): (Vec<Plan>, Vec<Vec<Job>>) =
         cells.into_iter().map(|cell| (cell.plan, cell.jobs)).unzip();
     std::thread::scope(|scope| {
@@ -155,8 +163,10 @@ pub fn search_cells(
             asked: Vec::new(),
             answered: Vec::new(),
             threads,
+            next_look: now,
         };
         driver.run(concurrency, stop, happened);
+        interrupted(true);
         let now = Instant::now();
         Ok(driver.clocks.iter_mut().map(|clock| clock.read(now)).collect())
         // Dropping the driver closes the channels of the workers and of the policy, and ends them.
@@ -262,7 +272,12 @@ struct Driver {
     /// Searches to be handed to the workers.
     answered: Vec<Ready>,
     threads: usize,
+    /// When to look again for searches whose time is up.
+    next_look: Instant,
 }
+
+/// How often the driver looks whether it is to stop, and for searches whose time is up.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A search that waits for the policy. Its questions have consecutive ids, the first of which is
 /// the key it is kept under.
@@ -294,7 +309,8 @@ impl Driver {
             if self.in_flight == 0 {
                 return;
             }
-            let Ok(event) = self.events.recv_timeout(Duration::from_millis(100)) else { continue };
+            self.expire(happened);
+            let Ok(event) = self.events.recv_timeout(LOOK) else { continue };
             self.take_in(event, happened);
             while let Ok(event) = self.events.try_recv() {
                 self.take_in(event, happened);
@@ -320,14 +336,7 @@ impl Driver {
         let Worked { cell, progress, busy, prover } = worked;
         self.clocks[cell].prover_returns(now, busy, prover);
         match progress {
-            Progress::Finished(finished) => {
-                self.in_flight -= 1;
-                self.left[cell] -= 1;
-                happened(Happened::Finished(cell, finished));
-                if self.left[cell] == 0 {
-                    happened(Happened::Ended(cell, self.clocks[cell].read(now)));
-                }
-            }
+            Progress::Finished(finished) => self.finish(cell, finished, now, happened),
             Progress::Asks(proof, asked) => {
                 let missing = asked.len();
                 let first = QUESTIONS.fetch_add(missing as u64, Ordering::Relaxed);
@@ -339,6 +348,40 @@ impl Driver {
                 let answers = (0..missing).map(|_| None).collect();
                 self.waiting.insert(first, Questions { cell, proof, answers, missing });
             }
+        }
+    }
+
+    fn finish(
+        &mut self,
+        cell: usize,
+        finished: Box<Finished>,
+        now: Instant,
+        happened: &mut dyn FnMut(Happened),
+    ) {
+        self.in_flight -= 1;
+        self.left[cell] -= 1;
+        happened(Happened::Finished(cell, finished));
+        if self.left[cell] == 0 {
+            happened(Happened::Ended(cell, self.clocks[cell].read(now)));
+        }
+    }
+
+    /// Ends the searches whose time ran out while they wait for the policy; its answers, should
+    /// they come, find nobody.
+    fn expire(&mut self, happened: &mut dyn FnMut(Happened)) {
+        let now = Instant::now();
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + LOOK;
+        for (first, Questions { cell, proof, answers, .. }) in
+            self.waiting.extract_if(|_, questions| questions.proof.is_late(now)).collect::<Vec<_>>()
+        {
+            for id in first..first + answers.len() as RequestId {
+                self.keys.remove(&id);
+            }
+            self.clocks[cell].policy_returns(now);
+            self.finish(cell, proof.end(), now, happened);
         }
     }
 

@@ -37,6 +37,9 @@ pub struct Record {
     /// The proof, for a proved theorem.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tactics: Vec<String>,
+    /// Axioms that the proof rests on, where the prover names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub axioms: Vec<String>,
     /// Number of steps of the demonstrated proof, where the pool's file has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demonstrated: Option<usize>,

@@ -53,6 +53,8 @@ pub(crate) struct Proof {
     started: Instant,
     deadline: Option<Instant>,
     counts: Counts,
+    /// Of the proof that was found.
+    axioms: Vec<String>,
     tree: Option<TreeRecord>,
 }
 
@@ -105,6 +107,7 @@ impl Proof {
             started,
             deadline: limit.map(|limit| started + limit),
             counts: Counts { prover, ..Counts::default() },
+            axioms: Vec::new(),
             tree,
         };
         (Box::new(proof).ask(), prover)
@@ -157,6 +160,12 @@ impl Proof {
             )));
         }
         for sample in samples {
+            if !(sample.log_p.is_finite() && sample.log_p <= 0.0) {
+                return Err(Fault(format!(
+                    "the policy gave log p = {} for a tactic, which is no log-probability",
+                    sample.log_p
+                )));
+            }
             self.counts.tokens += sample.tokens as u64;
             let (answer, opened, reason) = match self.search.tried(expand.node, &sample.tactic) {
                 Some(reached) => {
@@ -214,7 +223,10 @@ impl Proof {
                 let checked = environment.check(&self.theorem, &proof);
                 self.counts.prover += asked.elapsed();
                 match checked? {
-                    Checked::Proved { .. } => (Answer::Proved, None, String::new()),
+                    Checked::Proved { axioms } => {
+                        self.axioms = axioms;
+                        (Answer::Proved, None, String::new())
+                    }
                     Checked::Refused { reason } => {
                         (Answer::Rejected, None, format!("refused by the final check: {reason}"))
                     }
@@ -223,9 +235,19 @@ impl Proof {
         })
     }
 
+    /// Whether its time is up.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| now >= deadline)
+    }
+
+    /// Ends it because its time is up.
+    pub(crate) fn end(self: Box<Self>) -> Box<Finished> {
+        self.finished(Outcome::Time, Vec::new())
+    }
+
     fn ask(mut self: Box<Self>) -> Progress {
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return self.finish(Outcome::Time, Vec::new());
+        if self.is_late(Instant::now()) {
+            return Progress::Finished(self.end());
         }
         let (stream, choices) = (self.stream.named("choose"), &mut self.choices);
         let mut choose = |weights: &[f64]| {
@@ -270,11 +292,16 @@ impl Proof {
     }
 
     fn finish(self: Box<Self>, outcome: Outcome, tactics: Vec<String>) -> Progress {
+        Progress::Finished(self.finished(outcome, tactics))
+    }
+
+    fn finished(self: Box<Self>, outcome: Outcome, tactics: Vec<String>) -> Box<Finished> {
         let record = Record {
             theorem: self.theorem.name.clone(),
             outcome,
             expansions: self.search.expansions(),
             tactics,
+            axioms: self.axioms,
             demonstrated: self.demonstrated,
             valid: self.counts.valid,
             rejected: self.counts.rejected,
@@ -288,7 +315,7 @@ impl Proof {
             seconds: self.started.elapsed().as_secs_f64(),
             prover_seconds: self.counts.prover.as_secs_f64(),
         };
-        Progress::Finished(Box::new(Finished { record, time, tree: self.tree }))
+        Box::new(Finished { record, time, tree: self.tree })
     }
 
     fn fault(self: Box<Self>, fault: Fault) -> Progress {
@@ -344,6 +371,7 @@ fn failed(
         outcome: Outcome::Error,
         expansions: 0,
         tactics: Vec::new(),
+        axioms: Vec::new(),
         demonstrated,
         valid: 0,
         rejected: 0,

@@ -3,7 +3,7 @@
 mod common;
 
 use catamount_metamath::{Database, Error, Extraction, Metamath, export};
-use catamount_search::{Checked, Environment, StateId, Verdict};
+use catamount_search::{Checked, StateId, Verdict};
 use catamount_traces::Trace;
 use common::{debian, metamath, open, tactics, toy};
 

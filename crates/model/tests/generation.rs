@@ -247,3 +247,28 @@ fn every_question_gets_an_answer() {
         assert!(Generator::new(model(&tokenizer, 1), tokenizer.clone(), config, "").is_err());
     }
 }
+
+/// A model whose weights are damaged answers with faults: what it samples is nobody's tactic.
+#[test]
+fn weights_that_are_no_numbers_are_a_fault() {
+    let tokenizer = tokenizer();
+    let mut model = model(&tokenizer, 3);
+    let weights = model.base_mut().last().unwrap();
+    let damaged = vec![f32::NAN; weights.len()];
+    Cpu.upload(&damaged, &mut weights.value, 0).unwrap();
+    let config = GeneratorConfig { max_tokens: 8, max_prompt: 40, ..GeneratorConfig::default() };
+    let mut generator = Generator::new(model, tokenizer, config, "damaged").unwrap();
+    requests(4).into_iter().for_each(|request| generator.submit(request));
+    let mut answered = 0;
+    loop {
+        let answers = generator.poll();
+        if answers.is_empty() {
+            break;
+        }
+        for (_, answer) in answers {
+            answered += 1;
+            assert!(answer.unwrap_err().0.contains("are its weights damaged?"));
+        }
+    }
+    assert_eq!(answered, 4);
+}

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +24,7 @@ use client::{Client, Job};
 
 mod client;
 mod reply;
+mod secrets;
 
 /// Where the server is and how to ask it.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +120,11 @@ pub struct Http {
     open: HashMap<u64, Open>,
     next: u64,
     closing: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
 }
+
+/// How often a poll looks whether it is to give up.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A question of which some samples are still out.
 struct Open {
@@ -162,7 +167,8 @@ impl Http {
                 .spawn(work)
                 .map_err(|e| HttpError(format!("cannot start a thread for requests: {e}")))?;
         }
-        Ok(Http { settings, jobs, answers, open: HashMap::new(), next: 0, closing })
+        let interrupted = Arc::default();
+        Ok(Http { settings, jobs, answers, open: HashMap::new(), next: 0, closing, interrupted })
     }
 
     /// Takes one answer in; says whether a question is settled by it.
@@ -193,6 +199,17 @@ impl Http {
                 Some((open.id, Ok(open.samples.into_iter().flatten().collect())))
             }
         }
+    }
+}
+
+impl Http {
+    /// Answers every open question with a fault.
+    fn abandon(&mut self, why: &str) -> Vec<Answer> {
+        let abandoned = |(_, open): (u64, Open)| {
+            open.cancelled.store(true, Ordering::Relaxed);
+            (open.id, Err(Fault(why.to_owned())))
+        };
+        self.open.drain().map(abandoned).collect()
     }
 }
 
@@ -244,28 +261,29 @@ impl Policy for Http {
             ready.extend(self.open.remove(&serial).map(|open| (open.id, Ok(Vec::new()))));
         }
         while !self.open.is_empty() {
-            let answer = if ready.is_empty() {
-                self.answers.recv().map_err(|_| TryRecvError::Disconnected)
-            } else {
-                self.answers.try_recv()
-            };
-            match answer {
+            let wait = if ready.is_empty() { LOOK } else { Duration::ZERO };
+            match self.answers.recv_timeout(wait) {
                 Ok((serial, first, answer)) => ready.extend(self.settle(serial, first, answer)),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => {
-                    let lost = || {
-                        Fault("the threads that send requests are gone; please report this".into())
-                    };
-                    ready.extend(self.open.drain().map(|(_, open)| (open.id, Err(lost()))));
+                Err(RecvTimeoutError::Timeout) if !ready.is_empty() => break,
+                Err(RecvTimeoutError::Timeout) if !self.interrupted.load(Ordering::Relaxed) => {}
+                Err(RecvTimeoutError::Timeout) => ready = self.abandon("the search was stopped"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let lost = "the threads that send requests are gone; please report this";
+                    ready.extend(self.abandon(lost));
                 }
             }
         }
         ready
     }
 
+    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
+        Some(Arc::clone(&self.interrupted))
+    }
+
     fn describe(&self) -> String {
         let HttpSettings { url, model, temperature, top_p, prompt, .. } = &self.settings;
         let model = model.as_deref().unwrap_or("the server's model");
+        let url = secrets::shown(url);
         format!(
             "http ({model} at {url}; temperature {temperature}, top-p {top_p}; prompt {prompt:?})"
         )

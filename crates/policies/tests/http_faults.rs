@@ -135,6 +135,13 @@ fn garbage_is_a_fault() {
         (r#"{"choices":[]}"#, "0 choices where 1"),
         (r#"{"choices":[{"text":"simp"}]}"#, "no log-probabilities"),
         (r#"{"choices":[{"text":"simp","logprobs":{}}]}"#, "no log-probabilities"),
+        (r#"{"choices":[{"text":"simp","logprobs":{"token_logprobs":[]}}]}"#, "no log-prob"),
+        (r#"{"choices":[{"text":"simp","logprobs":{"content":[]}}]}"#, "no log-prob"),
+        (r#"{"choices":[{"text":"simp","logprobs":{"token_logprobs":[null]}}]}"#, "has null"),
+        (r#"{"choices":[{"text":"simp","logprobs":{"token_logprobs":[-1,null]}}]}"#, "has null"),
+        (r#"{"choices":[{"text":"simp","logprobs":{"content":[{}]}}]}"#, "has null"),
+        (r#"{"choices":[{"text":"simp","logprobs":{"token_logprobs":[5.0]}}]}"#, "has 5"),
+        (r#"{"choices":[{"text":"simp","logprobs":{"token_logprobs":[-9,5]}}]}"#, "has 5"),
     ] {
         let (url, _) = serve(move |_, _| respond("200 OK", garbage));
         let reason = ask(settings(&url), 1).unwrap_err();
@@ -242,4 +249,59 @@ fn settings_that_cannot_work_are_refused() {
         let error = Http::new(settings).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn the_key_is_in_no_fault_whatever_the_server_echoes() {
+    // Set for the whole process: no other test sends or looks at this variable.
+    let key = "sk-catamount-0123456789";
+    // SAFETY: this test alone reads and writes the variable.
+    unsafe { std::env::set_var("CATAMOUNT_TEST_KEY", key) };
+    let echo = format!("{{\"headers\": {{\"authorization\": \"Bearer {key}\"}}}}");
+    // Cut in the middle of the key, it must not show either.
+    let late = format!("{}{key}", "x".repeat(300 - key.len() / 2));
+    let sample = format!(
+        "{{\"choices\":[{{\"text\":\"exact {key}\",\"logprobs\":{{\"token_logprobs\":[-1]}}}}]}}"
+    );
+    for (status, body) in [
+        ("401 Unauthorized", &echo),
+        ("500 Internal Server Error", &echo),
+        ("400 Bad Request", &late),
+        ("200 OK", &echo),
+        ("200 OK", &sample),
+    ] {
+        let body = body.clone();
+        let (url, _) = serve(move |_, _| respond(status, &body));
+        let settings = HttpSettings {
+            key_variable: "CATAMOUNT_TEST_KEY".into(),
+            retries: 0,
+            ..settings(&url)
+        };
+        let said = format!("{:?}", ask(settings, 1));
+        assert!(!said.contains(&key[..8]), "{said}");
+    }
+    let secret = HttpSettings::new("http://me:hunter2@127.0.0.1:9");
+    assert!(!Http::new(secret).unwrap().describe().contains("hunter2"));
+}
+
+#[test]
+fn a_poll_of_a_server_that_hangs_can_be_interrupted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let settings = HttpSettings { timeout: Duration::from_secs(600), ..HttpSettings::new(&url) };
+    let mut policy = Http::new(settings).unwrap();
+    let flag = policy.interrupt().unwrap();
+    for id in 0..3 {
+        policy.submit(Request { id, state: "p".into(), samples: 2, stream: Stream::new(1) });
+    }
+    let began = std::time::Instant::now();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        flag.store(true, Ordering::Relaxed);
+    });
+    let answers = policy.poll();
+    assert_eq!(answers.len(), 3);
+    assert!(answers.iter().all(|(_, answer)| answer.is_err()));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(policy.poll().is_empty());
 }

@@ -1,5 +1,8 @@
 //! The generator's side: a policy samples tactics at a state, with their log-probabilities.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use crate::Fault;
 
 /// Names a random stream. A policy draws sample `i` of a request from `(stream, i)` alone, so that
@@ -78,6 +81,11 @@ pub trait Policy: Send {
     /// Works until at least one question is answered and returns the answers that are ready; empty
     /// only if nothing is waiting. A fault concerns one question.
     fn poll(&mut self) -> Vec<(RequestId, Result<Vec<Sample>, Fault>)>;
+    /// A flag that, once set by another thread, makes a `poll` under way give up: it answers what
+    /// is open with faults, at once. `None` where polls never take long.
+    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
     /// What the policy is, for manifests.
     fn describe(&self) -> String;
 }

@@ -92,6 +92,7 @@ pub fn score<B: Backend>(
         };
         let (acts, batch) = (&mut acts, &mut batch);
         score_examples(model, temperature, acts, batch, items, keep, &mut |_| true)?;
+        scored.iter().try_for_each(check_numbers)?;
         scored.into_iter().try_for_each(&mut each)?;
     }
 }
@@ -136,6 +137,20 @@ pub(crate) fn check_rows<B: Backend>(
         )));
     }
     Ok(())
+}
+
+/// A model whose weights are damaged scores, too: with what is no number.
+fn check_numbers(scored: &Scored) -> Result<()> {
+    let Ok(log_p) = &scored.log_p else { return Ok(()) };
+    match log_p.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(step) => Err(Error::Data(format!(
+            "the model gives step {} of {} log p = {}: are its weights damaged?",
+            step + 1,
+            scored.trace.theorem.name,
+            log_p[step]
+        ))),
+    }
 }
 
 /// Runs examples through the model in micro-batches as large as the buffers, and hands each one's

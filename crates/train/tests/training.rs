@@ -336,3 +336,21 @@ fn a_strategy_of_ones_own_trains_like_a_known_one() {
         );
     }
 }
+
+#[test]
+fn a_model_that_scores_no_numbers_is_refused() {
+    let traces = traces(3);
+    let tokenizer = tokenizer(&traces);
+    let mut model = model(&tokenizer);
+    let weights = model.base_mut().last().unwrap();
+    let damaged = vec![f32::NAN; weights.len()];
+    Cpu.upload(&damaged, &mut weights.value, 0).unwrap();
+    let go = AtomicBool::new(false);
+    let mut scored = 0;
+    let refused = score(&model, &tokenizer, 1.0, traces.into_iter().map(Ok), 100, &go, |_| {
+        scored += 1;
+        Ok(())
+    });
+    assert!(refused.unwrap_err().to_string().contains("are its weights damaged?"));
+    assert_eq!(scored, 0);
+}

@@ -105,6 +105,14 @@ impl Texts {
     /// An answer that goes out.
     pub fn answer(&mut self, id: RequestId, drawn: Vec<Drawn>) {
         self.under_way += 1;
+        if let Some(drawn) = drawn.iter().find(|drawn| !drawn.log_p.is_finite()) {
+            let fault = Fault(format!(
+                "the model gives its own sample log p = {}: are its weights damaged?",
+                drawn.log_p
+            ));
+            self.ready.push_back(Ready::Answer((id, Err(fault))));
+            return;
+        }
         let tactics = &mut self.tactics;
         let known = |d: &Drawn| tactics.get(&d.tokens).map(|text| sample(d, text.clone()));
         match drawn.iter().map(known).collect() {

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use catamount_search::{Fault, Sample, Stream};
 use serde_json::json;
 use ureq::Agent;
 
+use super::secrets::Secrets;
 use super::{HttpSettings, reply};
 
 /// The largest reply that is read.
 const LARGEST: u64 = 32 << 20;
 /// The longest wait between two tries.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How long a wait goes on before it is noticed that nobody wants the answer any more.
+const NAP: Duration = Duration::from_millis(100);
 
 /// Some samples of a question.
 pub(super) struct Job {
@@ -32,6 +35,7 @@ pub(super) struct Client {
     agent: Agent,
     url: String,
     key: Option<String>,
+    secrets: Secrets,
     settings: HttpSettings,
     /// The server could not be reached, retries and all: until it answers again, one try is enough.
     down: AtomicBool,
@@ -58,18 +62,34 @@ impl Client {
         // A proxy set for the outside world cannot reach this machine's own servers.
         let local = ["localhost", "127.", "[::1]"].iter().any(|name| host.starts_with(name));
         let config = if local { config.proxy(None) } else { config };
+        let key = env::var(&settings.key_variable).ok().filter(|key| !key.is_empty());
+        let secrets = Secrets::new(key.as_deref(), &settings.url);
         Client {
             agent: config.build().into(),
             url: format!("{base}/v1/completions"),
-            key: env::var(&settings.key_variable).ok().filter(|key| !key.is_empty()),
+            key,
+            secrets,
             settings: settings.clone(),
             down: AtomicBool::new(false),
             closing,
         }
     }
 
-    /// The samples of a job, however many tries that takes.
+    /// The samples of a job, however many tries that takes. Nothing that comes out of here holds
+    /// the key, whatever the server echoes: samples and faults end in logs.
     pub(super) fn ask(&self, job: &Job) -> Result<Vec<Sample>, Fault> {
+        match self.keep_asking(job) {
+            Ok(mut samples) => {
+                for sample in &mut samples {
+                    sample.tactic = self.secrets.redacted(&sample.tactic);
+                }
+                Ok(samples)
+            }
+            Err(Fault(reason)) => Err(Fault(self.secrets.redacted(&reason))),
+        }
+    }
+
+    fn keep_asking(&self, job: &Job) -> Result<Vec<Sample>, Fault> {
         let unwanted =
             || job.cancelled.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed);
         let mut attempt = 0;
@@ -95,9 +115,11 @@ impl Client {
             let doubled = self.settings.back_off.saturating_mul(1 << attempt.min(16));
             // Jitter, so that requests that failed together do not come back together.
             let jitter = 0.5 + job.stream.named("back-off").uniform(u64::from(attempt));
-            thread::sleep(
-                wait.unwrap_or(doubled.min(LONGEST_WAIT).mul_f64(jitter)).min(LONGEST_WAIT),
-            );
+            let wait = wait.unwrap_or(doubled.min(LONGEST_WAIT).mul_f64(jitter)).min(LONGEST_WAIT);
+            let until = Instant::now() + wait;
+            while !unwanted() && Instant::now() < until {
+                thread::sleep(wait.min(NAP));
+            }
             attempt += 1;
         }
     }
@@ -118,10 +140,13 @@ impl Client {
         let body =
             response.body_mut().with_config().limit(LARGEST).read_to_vec().map_err(failed)?;
         if status == 200 {
-            let samples = reply::samples(&body, job.samples);
+            let samples = reply::samples(&body, job.samples, &self.secrets);
             return samples.map_err(|reason| Failure::Lasting(format!("{url}: {reason}")));
         }
-        let reason = format!("{url} answered with HTTP status {status}: {}", reply::excerpt(&body));
+        // Before it is cut, or the beginning of a secret might be left at the end.
+        let said = self.secrets.redacted(&String::from_utf8_lossy(&body));
+        let said = reply::excerpt(said.as_bytes());
+        let reason = format!("{url} answered with HTTP status {status}: {said}");
         match status {
             408 | 425 | 429 | 500..=599 => Err(Failure::Passing {
                 reason,

@@ -3,6 +3,8 @@
 use catamount_search::Sample;
 use serde::Deserialize;
 
+use super::secrets::Secrets;
+
 #[derive(Deserialize)]
 struct Reply {
     choices: Vec<Choice>,
@@ -26,13 +28,19 @@ struct Logprobs {
 
 #[derive(Deserialize)]
 struct Token {
-    logprob: f64,
+    logprob: Option<f64>,
 }
 
 /// The samples in a reply, which must be as many as were asked for.
-pub(super) fn samples(body: &[u8], wanted: usize) -> Result<Vec<Sample>, String> {
-    let mut reply: Reply = serde_json::from_slice(body)
-        .map_err(|e| format!("the reply is no completion ({e}): {}", excerpt(body)))?;
+pub(super) fn samples(
+    body: &[u8],
+    wanted: usize,
+    secrets: &Secrets,
+) -> Result<Vec<Sample>, String> {
+    let mut reply: Reply = serde_json::from_slice(body).map_err(|e| {
+        let said = secrets.redacted(&String::from_utf8_lossy(body));
+        format!("the reply is no completion ({e}): {}", excerpt(said.as_bytes()))
+    })?;
     if reply.choices.len() != wanted {
         return Err(format!(
             "the reply has {} choices where {wanted} were asked for",
@@ -47,23 +55,41 @@ fn sample(choice: Choice) -> Result<Sample, String> {
     let Some(Logprobs { token_logprobs, content }) = choice.logprobs else {
         return Err(NO_LOGPROBS.into());
     };
-    let (tokens, log_p) = match (token_logprobs, content) {
-        (Some(tokens), _) => (tokens.len(), tokens.into_iter().flatten().sum::<f64>()),
-        (None, Some(tokens)) => (tokens.len(), tokens.iter().map(|token| token.logprob).sum()),
+    let tokens: Vec<Option<f64>> = match (token_logprobs, content) {
+        (Some(tokens), _) => tokens,
+        (None, Some(tokens)) => tokens.into_iter().map(|token| token.logprob).collect(),
         (None, None) => return Err(NO_LOGPROBS.into()),
     };
+    let tactic = choice.text.trim().to_owned();
+    // llama.cpp reports no token where the model stops at once. That tactic is empty, and no prover
+    // takes it.
+    if tokens.is_empty() && !tactic.is_empty() {
+        return Err(format!("the reply has a text but no log-probabilities: {tactic:?}"));
+    }
+    let mut log_p = 0.0;
+    for token in &tokens {
+        match token {
+            Some(value) if value.is_finite() && *value <= ROUNDING => log_p += value,
+            Some(value) => return Err(format!("the reply has {value} for a log-probability")),
+            None => return Err("the reply has null for a log-probability".into()),
+        }
+    }
     if !log_p.is_finite() {
         return Err(format!("the reply's log-probabilities add up to {log_p}"));
     }
-    // Rounding may put a sure token a little above probability 1.
-    Ok(Sample { tactic: choice.text.trim().to_owned(), log_p: log_p.min(0.0), tokens })
+    Ok(Sample { tactic, log_p: log_p.min(0.0), tokens: tokens.len() })
 }
+
+/// Rounding may put a sure token a little above probability 1.
+const ROUNDING: f64 = 1e-3;
 
 const NO_LOGPROBS: &str =
     "the reply has no log-probabilities, which search needs; use a server that reports `logprobs`";
 
 /// The beginning of a reply, for messages.
 pub(super) fn excerpt(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(300)]);
+    let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+const EXCERPT: usize = 300;

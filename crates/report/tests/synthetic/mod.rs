@@ -132,6 +132,7 @@ pub fn record(name: &str, objective: &str, strategy: &str, budget: u64, seed: u6
         outcome: if proved { Outcome::Proved } else { Outcome::Budget },
         expansions: spent,
         tactics: if proved { demonstrated(name) } else { Vec::new() },
+        axioms: Vec::new(),
         demonstrated: Some(p.len()),
         valid: spent * 2 / 5,
         rejected: spent - spent * 2 / 5,
