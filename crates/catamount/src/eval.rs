@@ -1,16 +1,15 @@
 //! `catamount eval`: one cell, or one for each of several strategies.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use catamount_evaluate::driver::Plan;
 use catamount_evaluate::log::{Manifest, Outcome};
 use catamount_evaluate::run::{CellRun, Watched, run_cell};
-use catamount_search::SearchSettings;
+use catamount_search::StrategyKind;
 
 use crate::environment::Prover;
-use crate::{command, environment, policy, pool, progress, stop, weights};
+use crate::{command, environment, policy, pool, progress, search, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -21,7 +20,7 @@ pub struct Arguments {
     #[command(flatten)]
     policy: policy::Arguments,
     #[command(flatten)]
-    search: SearchArguments,
+    search: search::Arguments,
     /// Name of the objective the policy was trained with, for tables; the policy's kind if not
     /// given.
     #[arg(long)]
@@ -30,7 +29,7 @@ pub struct Arguments {
     #[arg(long)]
     trees: bool,
     /// Searches in flight.
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = 128)]
     concurrency: usize,
     /// Threads that talk to the prover. If not given, as many as cores; with Lean, whose processes
     /// do the work, one for each search in flight.
@@ -42,88 +41,35 @@ pub struct Arguments {
     out: PathBuf,
 }
 
-#[derive(clap::Args)]
-pub struct SearchArguments {
-    /// pass, bfs, dfs, rdfs, vdfs or mcts. An evaluation takes several, with commas between them:
-    /// one cell after another, without loading model and library again.
-    #[arg(long)]
-    pub strategy: String,
-    /// Expansions per theorem: sampled tactics, each with its check.
-    #[arg(long, allow_negative_numbers = true, value_parser = weights::parse_budget)]
-    pub budget: u64,
-    /// Seed of every random stream.
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
-    /// Longest proof that may be built.
-    #[arg(long, default_value_t = SearchSettings::default().max_depth)]
-    pub max_depth: u32,
-    /// Wall-clock cap per theorem, in seconds.
-    #[arg(long)]
-    pub time_limit: Option<f64>,
-    /// Further settings of the strategies as KEY=VALUE: pass_batch, bfs_beam, bfs_samples,
-    /// bfs_alpha, bfs_restart_after, bfs_restart_when_empty, mcts_exploration.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-}
-
-impl SearchArguments {
-    pub fn settings(&self) -> Result<SearchSettings> {
-        let mut settings = serde_json::to_value(SearchSettings::default())?;
-        for pair in &self.set {
-            let (key, value) = pair
-                .split_once('=')
-                .with_context(|| format!("--set {pair} is not of the form KEY=VALUE"))?;
-            settings[key] = serde_json::from_str(value)
-                .with_context(|| format!("--set {pair}: not a value"))?;
-        }
-        settings["max_depth"] = self.max_depth.into();
-        serde_json::from_value(settings).context("--set")
-    }
-
-    pub fn time_limit(&self) -> Result<Option<Duration>> {
-        let duration = |seconds: f64| {
-            Duration::try_from_secs_f64(seconds).context("--time-limit is a number of seconds")
-        };
-        self.time_limit.map(duration).transpose()
-    }
-}
-
-/// A strategy and its log.
-fn cells(strategies: &str, out: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let names: Vec<&str> = strategies.split(',').map(str::trim).collect();
-    if let [one] = names[..] {
-        return Ok(vec![(one.to_string(), out.to_path_buf())]);
+/// The strategies and their logs.
+fn cells(strategies: &[StrategyKind], out: &Path) -> Result<Vec<(StrategyKind, PathBuf)>> {
+    if let [one] = strategies[..] {
+        return Ok(vec![(one, out.to_path_buf())]);
     }
     if out.extension().is_some_and(|extension| extension == "jsonl") {
         bail!("with several strategies --out is a folder, not {}", out.display());
     }
-    Ok(names
-        .into_iter()
-        .map(|name| (name.to_string(), out.join(format!("{name}.jsonl"))))
-        .collect())
+    Ok(strategies.iter().map(|kind| (*kind, out.join(format!("{kind}.jsonl")))).collect())
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let search = &arguments.search;
-    let settings = search.settings()?;
-    let cells = cells(&search.strategy, &arguments.out)?;
-    for (strategy, _) in &cells {
-        settings.search(strategy, search.budget)?;
+    let mut cells_with_deployments = Vec::new();
+    for (strategy, out) in cells(&search.strategy, &arguments.out)? {
+        cells_with_deployments.push((search.deployment(strategy)?, out));
     }
     let mut theorems = arguments.pool.open()?;
     theorems.jobs.iter_mut().for_each(|job| job.tree = arguments.trees);
     let environment = arguments.environment.open()?;
-    let mut policy = arguments.policy.open()?;
+    let mut policy = arguments.policy.open(&cells_with_deployments[0].0, arguments.concurrency)?;
     let threads = arguments.threads.unwrap_or_else(|| match arguments.environment.env {
         Prover::Metamath => rayon::current_num_threads(),
         Prover::Lean => arguments.concurrency.min(theorems.jobs.len()),
     });
     let stop = stop::on_interrupt();
-    for (strategy, out) in cells {
+    for (deployment, out) in cells_with_deployments {
         let plan = Plan {
-            strategy,
-            settings: settings.clone(),
-            budget: search.budget,
+            deployment,
             seed: search.seed,
             time_limit: search.time_limit()?,
             concurrency: arguments.concurrency,
@@ -133,9 +79,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let manifest = Manifest {
             format: 1,
             objective: arguments.objective.clone().unwrap_or_else(|| kind.to_string()),
-            strategy: plan.strategy.clone(),
-            settings: serde_json::to_value(&plan.settings)?,
-            budget: plan.budget,
+            strategy: plan.deployment.strategy().to_string(),
+            settings: serde_json::to_value(&plan.deployment)?,
+            budget: plan.deployment.budget(),
             seed: plan.seed,
             policy: policy.describe(),
             environment: environment.describe(),

@@ -8,7 +8,7 @@ use catamount_model::{Backend, Generator, GeneratorConfig, Sampling};
 use catamount_search::{Policy, Request, Stream};
 
 use crate::device::OnDevice;
-use crate::model;
+use crate::{model, search};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -18,13 +18,13 @@ pub struct Arguments {
     #[arg(short = 'k', long, default_value_t = 8)]
     samples: usize,
     /// Sampling temperature; 0 takes the most probable token each time.
-    #[arg(long, default_value_t = 0.8)]
+    #[arg(long, default_value_t = search::paper().temperature() as f32)]
     temperature: f32,
     /// Smallest set of tokens with this probability to draw from.
     #[arg(long, default_value_t = 1.0)]
     top_p: f32,
     /// Longest tactic, in tokens.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = search::paper().max_tokens())]
     max_tokens: usize,
     /// Seed.
     #[arg(long, default_value_t = 42)]

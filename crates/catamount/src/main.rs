@@ -18,6 +18,7 @@ mod pool;
 mod progress;
 mod prove;
 mod score;
+mod search;
 mod stop;
 mod weights;
 

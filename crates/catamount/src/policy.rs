@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use catamount_model::{Backend, Generator, GeneratorConfig, Sampling};
+use catamount_model::{Backend, Generator, GeneratorConfig};
 use catamount_policies::{Http, HttpSettings, Ngram, Replay};
-use catamount_search::Policy;
+use catamount_search::{Deployment, Policy};
 use catamount_traces::read_any;
 
 use crate::device::{Device, OnDevice};
@@ -18,20 +18,14 @@ pub struct Arguments {
     /// OpenAI-compatible completions server), `replay:TRACES`.
     #[arg(long)]
     pub policy: String,
-    /// Sampling temperature.
-    #[arg(long, default_value_t = 0.8)]
-    pub temperature: f64,
     /// A LoRA adapter in PEFT's format, for `model`.
     #[arg(long)]
     pub adapter: Option<PathBuf>,
     /// auto, cpu or cuda:0, for `model`.
     #[arg(long, default_value = "auto")]
     pub device: Device,
-    /// Longest tactic in tokens, for `model` and `http`.
-    #[arg(long, default_value_t = 64)]
-    pub max_tokens: usize,
     /// Samples decoded together, for `model`.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 128)]
     pub batch: usize,
     /// Model or LoRA adapter name, for `http`.
     #[arg(long)]
@@ -46,7 +40,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub fn open(&self) -> Result<Box<dyn Policy>> {
+    /// The policy as a deployment samples it, with so many searches in flight.
+    pub fn open(&self, deployment: &Deployment, concurrency: usize) -> Result<Box<dyn Policy>> {
         let Some((kind, rest)) = self.policy.split_once(':') else {
             bail!(
                 "--policy {} names no kind; it looks like ngram:train.jsonl or \
@@ -54,24 +49,25 @@ impl Arguments {
                 self.policy
             );
         };
-        if !(self.temperature.is_finite() && self.temperature > 0.0) {
-            bail!("--temperature must be positive, not {}", self.temperature);
-        }
         Ok(match kind {
-            "ngram" => Box::new(Ngram::open(Path::new(rest), self.temperature)?),
+            "ngram" => Box::new(Ngram::open(Path::new(rest), deployment.temperature())?),
             "replay" => {
                 let traces = read_any(Path::new(rest))
                     .with_context(|| format!("--policy {}", self.policy))?
                     .traces;
                 Box::new(Replay::new(&traces, 0.9))
             }
-            "model" => self.device.run(ModelPolicy { arguments: self, name: rest })?,
+            "model" => {
+                let work = ModelPolicy { arguments: self, name: rest, deployment, concurrency };
+                self.device.run(work)?
+            }
             "http" | "https" => {
                 let url =
                     if rest.starts_with("//") { self.policy.clone() } else { rest.to_string() };
                 let mut settings = HttpSettings::new(url);
-                settings.temperature = self.temperature;
-                settings.max_tokens = self.max_tokens as u32;
+                settings.temperature = deployment.temperature();
+                settings.top_p = deployment.top_p();
+                settings.max_tokens = deployment.max_tokens() as u32;
                 settings.model = self.model_name.clone();
                 settings.timeout = environment::seconds(self.http_timeout, "--http-timeout")?;
                 if let Some(prompt) = &self.prompt {
@@ -90,6 +86,8 @@ impl Arguments {
 struct ModelPolicy<'a> {
     arguments: &'a Arguments,
     name: &'a str,
+    deployment: &'a Deployment,
+    concurrency: usize,
 }
 
 impl OnDevice for ModelPolicy<'_> {
@@ -98,16 +96,12 @@ impl OnDevice for ModelPolicy<'_> {
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<Box<dyn Policy>> {
         let (model, tokenizer) =
             model::open(self.name, self.arguments.adapter.as_deref(), &backend)?;
-        let (max_tokens, batch) = (self.arguments.max_tokens, self.arguments.batch);
-        let max_prompt = model.config.positions.saturating_sub(max_tokens).min(2048);
-        let config = GeneratorConfig {
-            sampling: Sampling { temperature: self.arguments.temperature as f32, top_p: 1.0 },
-            max_tokens,
-            max_prompt,
-            batch,
-            // Room for the samples in flight and for some hundred states to be asked about again.
-            cache: (batch * max_tokens + 8 * max_prompt).max(65_536),
-        };
+        let config = GeneratorConfig::deployed(
+            &model.config,
+            self.deployment,
+            self.arguments.batch,
+            self.concurrency,
+        );
         Ok(Box::new(Generator::new(model, tokenizer, config, self.name)?))
     }
 }

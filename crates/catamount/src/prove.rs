@@ -8,8 +8,7 @@ use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
 use catamount_evaluate::log::{Outcome, TreeRecord};
 use catamount_search::Environment;
 
-use crate::eval::SearchArguments;
-use crate::{environment, policy, stop};
+use crate::{environment, policy, search, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -24,32 +23,32 @@ pub struct Arguments {
     #[command(flatten)]
     policy: policy::Arguments,
     #[command(flatten)]
-    search: SearchArguments,
+    search: search::Arguments,
     /// Print the search tree.
     #[arg(long)]
     tree: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
+    let search = &arguments.search;
+    let deployment = search.single()?;
     let environment: Arc<dyn Environment> = arguments.environment.open()?;
     let theorem = arguments.environment.theorem(&arguments.theorem, arguments.header.as_deref());
     // A theorem that does not open is the user's mistake here, not a fault to be logged.
     let root =
         environment.open(&theorem).map_err(|fault| anyhow::anyhow!("{fault}"))?.root().to_string();
     println!("{root}\n");
-    let mut policy = arguments.policy.open()?;
-    let search = &arguments.search;
+    let mut policy = arguments.policy.open(&deployment, 1)?;
+    let strategy = deployment.strategy();
     let plan = Plan {
-        strategy: search.strategy.clone(),
-        settings: search.settings()?,
-        budget: search.budget,
+        deployment,
         seed: search.seed,
         time_limit: search.time_limit()?,
         concurrency: 1,
         threads: 1,
     };
-    let spinner = indicatif::ProgressBar::new_spinner()
-        .with_message(format!("searching with {}", search.strategy));
+    let spinner =
+        indicatif::ProgressBar::new_spinner().with_message(format!("searching with {strategy}"));
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let started = Instant::now();
     let mut result: Option<Finished> = None;
@@ -61,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         &plan,
         stop::on_interrupt(),
         &mut |finished| result = Some(finished),
-    )?;
+    );
     spinner.finish_and_clear();
     let Some(finished) = result else {
         bail!("interrupted before an outcome");

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use catamount_traces::{AtomicFile, Manifest, Trace, jsonl};
+use catamount_base::AtomicFile;
+use catamount_traces::{Manifest, Trace, jsonl};
 
 use crate::error::{Error, Result};
 
@@ -21,8 +22,11 @@ pub(crate) struct Folder {
 impl Folder {
     pub fn create(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path).map_err(Error::io(path))?;
-        let files = PARTS.map(|part| AtomicFile::create(&file(path, part)));
-        let files = files.into_iter().collect::<std::result::Result<_, _>>()?;
+        let create = |part: &str| {
+            let path = file(path, part);
+            AtomicFile::create(&path).map_err(Error::io(&path))
+        };
+        let files = PARTS.into_iter().map(create).collect::<Result<_>>()?;
         Ok(Folder { path: path.to_path_buf(), files, counts: [0; 3], steps: [0; 3] })
     }
 
@@ -40,7 +44,7 @@ impl Folder {
     pub fn finish(self, refused: &HashSet<&str>, mut manifest: Manifest) -> Result<[usize; 3]> {
         let Folder { path, files, mut counts, mut steps } = self;
         for (part, atomic) in files.into_iter().enumerate() {
-            atomic.commit()?;
+            atomic.commit().map_err(Error::io(&file(&path, PARTS[part])))?;
             if !refused.is_empty() {
                 let kept = keep(&file(&path, PARTS[part]), refused)?;
                 (counts[part], steps[part]) = kept;
@@ -60,7 +64,7 @@ fn file(folder: &Path, part: &str) -> PathBuf {
 /// Rewrites a file without the refused theorems; what is left of it, in traces and steps.
 fn keep(path: &Path, refused: &HashSet<&str>) -> Result<(usize, usize)> {
     let (mut traces, mut steps) = (0, 0);
-    let mut out = AtomicFile::create(path)?;
+    let mut out = AtomicFile::create(path).map_err(Error::io(path))?;
     for trace in jsonl::Reader::open(path)? {
         let trace = trace?;
         if !refused.contains(trace.theorem.name.as_str()) {
@@ -69,7 +73,7 @@ fn keep(path: &Path, refused: &HashSet<&str>) -> Result<(usize, usize)> {
             steps += trace.steps.len();
         }
     }
-    out.commit()?;
+    out.commit().map_err(Error::io(path))?;
     Ok((traces, steps))
 }
 

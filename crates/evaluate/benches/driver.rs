@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use catamount_evaluate::driver::{Job, Plan, search_all};
-use catamount_search::{Environment, STRATEGIES, SearchSettings};
+use catamount_search::{Deployment, Environment, StrategyKind};
 use catamount_traces::Theorem;
 use common::{Countdown, Uniform};
 
 fn main() {
     println!("{:<6} {:>14} {:>16}", "", "expansions", "us/expansion");
-    for strategy in STRATEGIES {
+    for strategy in StrategyKind::ALL {
         let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
         let mut policy = Uniform { batch: usize::MAX, queue: Default::default() };
         // Too far to count down within the depth limit: every search spends its whole budget.
@@ -25,9 +25,7 @@ fn main() {
             .map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: false })
             .collect();
         let plan = Plan {
-            strategy: strategy.into(),
-            settings: SearchSettings::default(),
-            budget: 256,
+            deployment: Deployment::new(strategy, 256).expect("a budget in range"),
             seed: 1,
             time_limit: None,
             concurrency: 256,
@@ -38,8 +36,7 @@ fn main() {
         let mut done = |finished: catamount_evaluate::driver::Finished| {
             expansions += finished.record.expansions
         };
-        search_all(&environment, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut done)
-            .expect("a known strategy");
+        search_all(&environment, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut done);
         let seconds = started.elapsed().as_secs_f64();
         println!("{strategy:<6} {expansions:>14} {:>16.2}", seconds * 1e6 / expansions as f64);
     }

@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use catamount_search::{
-    Environment, Fault, Policy, Request, RequestId, Sample, SearchSettings, UnknownStrategy,
-};
+use catamount_search::{Deployment, Environment, Fault, Policy, Request, RequestId, Sample};
 use catamount_traces::Theorem;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -40,12 +38,8 @@ pub struct Job {
 /// How every theorem is searched.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The strategy's name.
-    pub strategy: String,
-    /// The strategies' parameters.
-    pub settings: SearchSettings,
-    /// Expansions per theorem.
-    pub budget: u64,
+    /// The search.
+    pub deployment: Deployment,
     /// Seed of every stream.
     pub seed: u64,
     /// Wall-clock cap per search.
@@ -93,7 +87,7 @@ pub fn search_all(
     plan: &Plan,
     stop: &AtomicBool,
     done: &mut dyn FnMut(Finished),
-) -> Result<Spent, UnknownStrategy> {
+) -> Spent {
     let mut happened = |what| {
         if let Happened::Finished(_, finished) = what {
             done(*finished);
@@ -105,8 +99,8 @@ pub fn search_all(
         vec![Searches { plan: plan.clone(), jobs }],
         stop,
         &mut happened,
-    )?;
-    Ok(spent.into_iter().next().unwrap_or_default())
+    );
+    spent.into_iter().next().unwrap_or_default()
 }
 
 /// Searches several cells with one policy, in their order and without a pause between them. The
@@ -118,10 +112,7 @@ pub fn search_cells(
     cells: Vec<Searches>,
     stop: &AtomicBool,
     happened: &mut dyn FnMut(Happened),
-) -> Result<Vec<Spent>, UnknownStrategy> {
-    for Searches { plan, .. } in &cells {
-        plan.settings.search(&plan.strategy, plan.budget)?;
-    }
+) -> Vec<Spent> {
     let (concurrency, threads) = cells
         .first()
         .map_or((1, 1), |first| (first.plan.concurrency.max(1), first.plan.threads.max(1)));
@@ -168,7 +159,7 @@ pub fn search_cells(
         driver.run(concurrency, stop, happened);
         interrupted(true);
         let now = Instant::now();
-        Ok(driver.clocks.iter_mut().map(|clock| clock.read(now)).collect())
+        driver.clocks.iter_mut().map(|clock| clock.read(now)).collect()
         // Dropping the driver closes the channels of the workers and of the policy, and ends them.
     })
 }

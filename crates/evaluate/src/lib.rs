@@ -4,6 +4,8 @@
 //! [`driver::search_all`] computes it and [`cell::Cell`] keeps it. Deliberately knows nothing of
 //! how results are compared or drawn.
 
+#![forbid(unsafe_code)]
+
 mod asking;
 pub mod cell;
 pub mod driver;

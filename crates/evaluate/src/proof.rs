@@ -96,10 +96,7 @@ impl Proof {
             stream: Stream::new(plan.seed).named(&theorem.name),
             theorem,
             demonstrated: job.demonstrated,
-            search: plan
-                .settings
-                .search(&plan.strategy, plan.budget)
-                .expect("checked when the run began"),
+            search: plan.deployment.search(),
             session,
             nodes: vec![root],
             wanted: Vec::new(),

@@ -4,23 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamount_search::{Environment, Policy, UnknownStrategy};
+use catamount_search::{Environment, Policy};
 
 use crate::cell::{Cell, CellError};
 use crate::driver::{Finished, Happened, Plan, Searches, Spent, search_cells};
 use crate::log::{Manifest, Outcome, Record};
 use crate::pool::Theorems;
-
-/// What cannot be computed.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The files.
-    #[error(transparent)]
-    Cell(#[from] CellError),
-    /// The strategy.
-    #[error(transparent)]
-    Strategy(#[from] UnknownStrategy),
-}
 
 /// A cell after a run.
 #[derive(Clone, Debug)]
@@ -65,7 +54,7 @@ pub fn run_cell(
     plan: &Plan,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(Watched<'_>),
-) -> Result<CellRun, RunError> {
+) -> Result<CellRun, CellError> {
     let task = CellTask { log, manifest, theorems, plan };
     let mut run = None;
     run_cells(
@@ -88,7 +77,7 @@ pub fn run_cells(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(usize, Watched<'_>),
     ended: &mut dyn FnMut(usize, CellRun),
-) -> Result<(), RunError> {
+) -> Result<(), CellError> {
     let mut cells = Vec::new();
     let mut searches = Vec::new();
     for (index, task) in tasks.iter().enumerate() {
@@ -123,9 +112,9 @@ pub fn run_cells(
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let spent = search_cells(environment, policy, searches, stop, &mut happened)?;
+    let spent = search_cells(environment, policy, searches, stop, &mut happened);
     if let Some(error) = failure {
-        return Err(error.into());
+        return Err(error);
     }
     for (index, (cell, spent)) in cells.into_iter().zip(spent).enumerate() {
         if let Some(cell) = cell {

@@ -11,7 +11,7 @@ use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
 use catamount_evaluate::log::{Manifest, Outcome, Pool, Record};
 use catamount_evaluate::pool::Theorems;
 use catamount_evaluate::run::{CellRun, CellTask, Watched, run_cells};
-use catamount_search::{Environment, STRATEGIES, SearchSettings};
+use catamount_search::{Deployment, Environment, StrategyKind};
 use catamount_traces::Theorem;
 use common::{Countdown, Mute, Uniform};
 
@@ -26,11 +26,9 @@ fn jobs(count: usize) -> Vec<Job> {
         .collect()
 }
 
-fn plan(strategy: &str, seed: u64) -> Plan {
+fn plan(strategy: StrategyKind, seed: u64) -> Plan {
     Plan {
-        strategy: strategy.into(),
-        settings: SearchSettings::default(),
-        budget: 40,
+        deployment: Deployment::new(strategy, 40).unwrap(),
         seed,
         time_limit: None,
         concurrency: 16,
@@ -49,7 +47,7 @@ fn run(
     let environment: Arc<dyn Environment> =
         Arc::new(Countdown { broken: broken.map(String::from) });
     let mut policy = Uniform { batch, queue: Default::default() };
-    search_all(&environment, &mut policy, jobs, plan, stop, done).unwrap();
+    search_all(&environment, &mut policy, jobs, plan, stop, done);
 }
 
 fn sorted(plan: &Plan, batch: usize) -> Vec<Record> {
@@ -68,7 +66,7 @@ fn sorted(plan: &Plan, batch: usize) -> Vec<Record> {
 
 #[test]
 fn results_depend_on_the_seed_alone() {
-    for strategy in STRATEGIES {
+    for strategy in StrategyKind::ALL {
         let reference = sorted(&plan(strategy, 1), 1000);
         let proved = reference.iter().filter(|record| record.outcome == Outcome::Proved).count();
         assert!(
@@ -86,9 +84,12 @@ fn results_depend_on_the_seed_alone() {
 /// Success at a smaller budget can be read off a larger one.
 #[test]
 fn one_run_tells_every_smaller_budget() {
-    for strategy in STRATEGIES {
+    for strategy in StrategyKind::ALL {
         let large = sorted(&plan(strategy, 5), 8);
-        let small = sorted(&Plan { budget: 12, ..plan(strategy, 5) }, 8);
+        let small = sorted(
+            &Plan { deployment: Deployment::new(strategy, 12).unwrap(), ..plan(strategy, 5) },
+            8,
+        );
         for (large, small) in large.iter().zip(&small) {
             let read_off = large.outcome == Outcome::Proved && large.expansions <= 12;
             assert_eq!(read_off, small.outcome == Outcome::Proved, "{strategy} {}", large.theorem);
@@ -131,7 +132,7 @@ fn run_cell(path: &Path, limit: usize, broken: Option<&str>) {
         written += 1;
         stop.store(written >= limit, Ordering::Relaxed);
     };
-    run(&plan("bfs", 1), 4, broken, left, &mut done, &stop);
+    run(&plan(StrategyKind::Bfs, 1), 4, broken, left, &mut done, &stop);
     if written < limit {
         let order: Vec<String> = jobs(60).into_iter().map(|job| job.theorem.name).collect();
         cell.settle(&order).unwrap();
@@ -186,7 +187,8 @@ fn damage_in_the_middle_is_named() {
 
 #[test]
 fn a_time_limit_ends_a_search_without_a_verdict() {
-    let limited = Plan { time_limit: Some(std::time::Duration::ZERO), ..plan("dfs", 1) };
+    let limited =
+        Plan { time_limit: Some(std::time::Duration::ZERO), ..plan(StrategyKind::Dfs, 1) };
     let mut records = Vec::new();
     run(
         &limited,
@@ -202,12 +204,16 @@ fn a_time_limit_ends_a_search_without_a_verdict() {
 /// Runs a cell of every strategy with one policy; stops after `limit` theorems.
 fn run_together(folder: &Path, limit: usize) -> Vec<CellRun> {
     let theorems = Theorems { jobs: jobs(60), pool: manifest(1).pool };
-    let plans: Vec<Plan> =
-        STRATEGIES.iter().map(|strategy| Plan { concurrency: 25, ..plan(strategy, 1) }).collect();
-    let manifests: Vec<Manifest> =
-        STRATEGIES.iter().map(|s| Manifest { strategy: (*s).into(), ..manifest(1) }).collect();
+    let plans: Vec<Plan> = StrategyKind::ALL
+        .iter()
+        .map(|strategy| Plan { concurrency: 25, ..plan(*strategy, 1) })
+        .collect();
+    let manifests: Vec<Manifest> = StrategyKind::ALL
+        .iter()
+        .map(|s| Manifest { strategy: s.to_string(), ..manifest(1) })
+        .collect();
     let logs: Vec<_> =
-        STRATEGIES.iter().map(|strategy| folder.join(format!("{strategy}.jsonl"))).collect();
+        StrategyKind::ALL.iter().map(|strategy| folder.join(format!("{strategy}.jsonl"))).collect();
     let task = |i: usize| CellTask {
         log: &logs[i],
         manifest: &manifests[i],
@@ -241,7 +247,7 @@ fn cells_that_share_a_policy_are_what_they_are_alone() {
         ended.len() == 6
             && ended.iter().all(|run| run.complete && run.spent.total >= run.spent.policy)
     );
-    for strategy in STRATEGIES {
+    for strategy in StrategyKind::ALL {
         let log = folder.path().join(format!("{strategy}.jsonl"));
         let mut alone = sorted(&plan(strategy, 1), 1000);
         let order: Vec<String> = jobs(60).into_iter().map(|job| job.theorem.name).collect();
@@ -262,8 +268,9 @@ fn a_policy_that_stops_answering_is_an_error() {
     let mut outcomes = Vec::new();
     let mut done =
         |finished: Finished| outcomes.push((finished.record.outcome, finished.record.reason));
-    let (plan, stop) = (Plan { concurrency: 4, ..plan("bfs", 1) }, AtomicBool::new(false));
-    search_all(&environment, &mut Mute, jobs(10), &plan, &stop, &mut done).unwrap();
+    let (plan, stop) =
+        (Plan { concurrency: 4, ..plan(StrategyKind::Bfs, 1) }, AtomicBool::new(false));
+    search_all(&environment, &mut Mute, jobs(10), &plan, &stop, &mut done);
     assert_eq!(outcomes.len(), 10);
     for (outcome, reason) in outcomes {
         assert_eq!(

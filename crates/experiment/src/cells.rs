@@ -10,8 +10,8 @@ use catamount_evaluate::driver::Plan as SearchPlan;
 use catamount_evaluate::log::{Manifest, Outcome, TimeRecord};
 use catamount_evaluate::pool::Theorems;
 use catamount_evaluate::run::{CellRun, CellTask, Watched, run_cells};
-use catamount_model::{Backend, Generator, GeneratorConfig, Sampling, load_adapter};
-use catamount_search::Policy;
+use catamount_model::{Backend, Generator, GeneratorConfig, load_adapter};
+use catamount_search::{Deployment, Policy, StrategyKind};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::config::{Experiment, ModelChoice};
@@ -25,7 +25,7 @@ use crate::time;
 pub(crate) struct Cell<'a> {
     pub step: &'a str,
     pub objective: &'a str,
-    pub strategy: &'a str,
+    pub strategy: StrategyKind,
     pub budget: u64,
     pub log: PathBuf,
     pub theorems: Theorems,
@@ -62,14 +62,21 @@ pub(crate) fn cells<B: Backend>(
             job.tree = true;
         }
         if let Some(cap) = evaluation.theorem_time_limit {
-            let spent = earlier_seconds(experiment, host, objective, strategy, *budget);
+            let spent = earlier_seconds(experiment, host, objective, *strategy, *budget);
             for job in &mut theorems.jobs {
                 let left = cap - spent.get(&job.theorem.name).copied().unwrap_or(0.0);
                 job.time_left = Some(Duration::from_secs_f64(left.max(0.0)));
             }
         }
         let log = host.folder.join(cell_log(&step.name));
-        all.push(Cell { step: &step.name, objective, strategy, budget: *budget, log, theorems });
+        all.push(Cell {
+            step: &step.name,
+            objective,
+            strategy: *strategy,
+            budget: *budget,
+            log,
+            theorems,
+        });
     }
     sampler.search(experiment, host, &model, &all, &mut |index, run| ended(&steps[index], run))
 }
@@ -92,12 +99,12 @@ fn earlier_seconds<B: Backend>(
     experiment: &Experiment,
     host: &Host<'_, B>,
     objective: &str,
-    strategy: &str,
+    strategy: StrategyKind,
     budget: u64,
 ) -> HashMap<String, f64> {
     let mut spent: HashMap<String, f64> = HashMap::new();
     for earlier in
-        experiment.evaluation.strategies.iter().take_while(|earlier| *earlier != strategy)
+        experiment.evaluation.strategies.iter().take_while(|earlier| **earlier != strategy)
     {
         let log = host.folder.join(cell_log(&format!("cell {objective} {earlier} n{budget}")));
         // An objective that is not evaluated under this strategy has spent nothing there.
@@ -128,6 +135,7 @@ impl<B: Backend> Sampler<B> {
         host: &Host<'_, B>,
         step: &str,
         model: &str,
+        deployment: &Deployment,
     ) -> Result<&mut Generator<B>> {
         let evaluation = &experiment.evaluation;
         let fail = |error: catamount_model::Error| Error::step(step)(error.to_string());
@@ -148,20 +156,12 @@ impl<B: Backend> Sampler<B> {
                 // Given back first: the two need not fit at once.
                 drop(old);
                 let (network, tokenizer) = load_model(experiment, host, step, model, false)?;
-                let c = &network.config;
-                let room = c.positions.saturating_sub(evaluation.max_tokens);
-                // A search asks about the same states again and again: several for each search, in
-                // a GiB of 16-bit numbers.
-                let affordable = (1 << 30) / (4 * c.layers * c.heads.kv());
-                let least = (evaluation.concurrency * 96)
-                    .max(evaluation.batch * evaluation.max_tokens + 8 * room);
-                let config = GeneratorConfig {
-                    sampling: Sampling { temperature: evaluation.temperature, top_p: 1.0 },
-                    max_tokens: evaluation.max_tokens,
-                    max_prompt: room,
-                    batch: evaluation.batch,
-                    cache: (evaluation.concurrency * 512).min(affordable).max(least),
-                };
+                let config = GeneratorConfig::deployed(
+                    &network.config,
+                    deployment,
+                    evaluation.batch,
+                    evaluation.concurrency,
+                );
                 Generator::new(network, tokenizer, config, model).map_err(fail)?
             }
         };
@@ -180,15 +180,17 @@ impl<B: Backend> Sampler<B> {
         let Some(first) = cells.first() else { return Ok(()) };
         let evaluation = &experiment.evaluation;
         let fail = Error::step(first.step);
-        let policy = self.load(experiment, host, first.step, model)?;
+        let deployment = evaluation
+            .deployment(first.strategy, first.budget)
+            .map_err(|error| fail(error.to_string()))?;
+        let policy = self.load(experiment, host, first.step, model, &deployment)?;
         let time_limit = evaluation.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit = time_limit.map_err(|error| fail(format!("time_limit: {error}")))?;
         let (mut plans, mut manifests) = (Vec::new(), Vec::new());
         for cell in cells {
+            let deployment = evaluation.deployment(cell.strategy, cell.budget);
             let plan = SearchPlan {
-                strategy: cell.strategy.to_string(),
-                settings: evaluation.search.clone(),
-                budget: cell.budget,
+                deployment: deployment.map_err(|error| fail(error.to_string()))?,
                 seed: experiment.seed,
                 time_limit,
                 concurrency: evaluation.concurrency,
@@ -197,9 +199,9 @@ impl<B: Backend> Sampler<B> {
             manifests.push(Manifest {
                 format: 1,
                 objective: cell.objective.to_string(),
-                strategy: plan.strategy.clone(),
-                settings: serde_json::to_value(&plan.settings).expect("plain data"),
-                budget: plan.budget,
+                strategy: cell.strategy.to_string(),
+                settings: serde_json::to_value(&plan.deployment).expect("plain data"),
+                budget: cell.budget,
                 seed: plan.seed,
                 policy: policy.describe(),
                 environment: host.environment.describe(),

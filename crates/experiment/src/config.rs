@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use catamount_objective::{Objective, Prior, Surrogate};
-use catamount_search::{STRATEGIES, SearchSettings};
+use catamount_search::{Deployment, Overrides, SettingError, StrategyKind};
 use catamount_traces::{Share, Split, Steps};
 use catamount_train::Recipe;
 use serde::{Deserialize, Serialize};
@@ -152,7 +152,7 @@ pub enum Cells {
 #[serde(deny_unknown_fields, default)]
 pub struct Evaluation {
     /// Strategies to deploy.
-    pub strategies: Vec<String>,
+    pub strategies: Vec<StrategyKind>,
     /// Expansions per theorem.
     pub budgets: Vec<u64>,
     /// Which (objective, strategy) pairs.
@@ -181,13 +181,13 @@ pub struct Evaluation {
     pub theorem_time_limit: Option<f64>,
     /// The strategies' parameters.
     #[serde(default)]
-    pub search: SearchSettings,
+    pub search: Overrides,
 }
 
 impl Default for Evaluation {
     fn default() -> Self {
         Evaluation {
-            strategies: STRATEGIES.map(String::from).to_vec(),
+            strategies: StrategyKind::ALL.to_vec(),
             budgets: vec![256],
             cells: Cells::Matched,
             steps: Steps { min: 2, max: Some(5) },
@@ -199,8 +199,23 @@ impl Default for Evaluation {
             trees: 24,
             time_limit: None,
             theorem_time_limit: None,
-            search: SearchSettings::default(),
+            search: Overrides::default(),
         }
+    }
+}
+
+impl Evaluation {
+    /// How a strategy is deployed at a budget.
+    pub fn deployment(
+        &self,
+        strategy: StrategyKind,
+        budget: u64,
+    ) -> std::result::Result<Deployment, SettingError> {
+        // Through text: the nearest f64 of 0.8f32 is not 0.8.
+        let temperature = self.temperature.to_string().parse::<f64>().unwrap_or(f64::NAN);
+        Deployment::overridden(strategy, budget, &self.search)?
+            .with("temperature", temperature)?
+            .with("max_tokens", self.max_tokens as u64)
     }
 }
 
@@ -228,13 +243,10 @@ impl Experiment {
         if evaluation.budgets.is_empty() || evaluation.budgets.contains(&0) {
             return Err("evaluation.budgets needs at least one budget, each of at least 1".into());
         }
-        if let Some(unknown) =
-            evaluation.strategies.iter().find(|name| !STRATEGIES.contains(&name.as_str()))
-        {
-            return Err(format!(
-                "unknown strategy `{unknown}`; the known ones are {}",
-                STRATEGIES.join(", ")
-            ));
+        for &strategy in &evaluation.strategies {
+            for &budget in &evaluation.budgets {
+                evaluation.deployment(strategy, budget).map_err(|error| error.to_string())?;
+            }
         }
         if evaluation.strategies.is_empty() || self.objectives.is_empty() {
             return Err("at least one strategy and one objective are needed".into());
@@ -312,23 +324,7 @@ fn nearest_key(message: &str) -> Option<String> {
     if !message.contains("unknown field") {
         return None;
     }
-    known.iter().min_by_key(|key| distance(unknown, key)).map(|key| (*key).to_string())
-}
-
-/// Levenshtein's distance.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    catamount_base::nearest(unknown, known.iter().copied()).map(str::to_string)
 }
 
 /// Values that are written as text: `2-5`, `0.9,0.05,0.05`.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use catamount_objective::Objective;
+use catamount_search::StrategyKind;
 
 use crate::config::{Cells, Experiment, ObjectiveChoice, PriorChoice};
 use crate::stamp;
@@ -19,7 +20,7 @@ pub enum StepKind {
     /// one strategy.
     OffTrace {
         /// The strategy.
-        strategy: String,
+        strategy: StrategyKind,
         /// Its budget.
         budget: u64,
     },
@@ -37,7 +38,7 @@ pub enum StepKind {
         /// The objective's name in tables.
         objective: String,
         /// The deployed strategy.
-        strategy: String,
+        strategy: StrategyKind,
         /// Expansions per theorem.
         budget: u64,
     },
@@ -99,7 +100,11 @@ impl Plan {
                     if several { format!("{}-n{budget}", choice.label()) } else { choice.label() };
                 let mut after = vec!["warm-up".to_string()];
                 if matches!(&choice.prior, Some(PriorChoice::Named(_))) {
-                    after.push(plan.off_trace(objective.name(), budget, &measures));
+                    // A search-agnostic objective has no strategy to measure; the file's check
+                    // refuses it.
+                    if let Ok(strategy) = objective.name().parse() {
+                        after.push(plan.off_trace(strategy, budget, &measures));
+                    }
                 }
                 let after: Vec<&str> = after.iter().map(String::as_str).collect();
                 let kind = StepKind::Branch { choice: choice.clone(), budget };
@@ -114,12 +119,12 @@ impl Plan {
                     if several && deployed != budget {
                         continue;
                     }
-                    for strategy in &evaluation.strategies {
+                    for &strategy in &evaluation.strategies {
                         if evaluation.cells == Cells::All || made_for(objective, strategy) {
                             cells.push((
                                 format!("branch {name}"),
                                 choice.label(),
-                                strategy.clone(),
+                                strategy,
                                 deployed,
                             ));
                         }
@@ -131,23 +136,18 @@ impl Plan {
         for (branch, objective, strategy, budget) in cells {
             let name = format!("cell {objective} {strategy} n{budget}");
             all.push(name.clone());
-            let kind = StepKind::Cell {
-                branch: branch.clone(),
-                objective,
-                strategy: strategy.clone(),
-                budget,
-            };
-            plan.push(&name, kind, &[&branch], &[&searches, &strategy, &budget.to_string()]);
+            let kind = StepKind::Cell { branch: branch.clone(), objective, strategy, budget };
+            plan.push(&name, kind, &[&branch], &[&searches, strategy.name(), &budget.to_string()]);
         }
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         plan.push("report", StepKind::Report, &all, &[&experiment.name]);
         plan
     }
 
-    fn off_trace(&mut self, strategy: &str, budget: u64, measures: &str) -> String {
+    fn off_trace(&mut self, strategy: StrategyKind, budget: u64, measures: &str) -> String {
         let name = format!("off-trace {strategy} n{budget}");
         if !self.steps.iter().any(|step| step.name == name) {
-            let kind = StepKind::OffTrace { strategy: strategy.to_string(), budget };
+            let kind = StepKind::OffTrace { strategy, budget };
             self.push(&name, kind, &["warm-up"], &[measures]);
         }
         name
@@ -266,14 +266,9 @@ fn work(experiment: &Experiment, step: &Step) -> String {
 }
 
 /// Whether an objective belongs under a strategy: the search-agnostic ones everywhere, the others
-/// under the strategy they model. `bfs` and `dfs` share one recurrence, so a single `bfs` branch
-/// serves both.
-fn made_for(objective: Objective, strategy: &str) -> bool {
-    match objective {
-        Objective::Ce | Objective::Ua => true,
-        Objective::Bfs | Objective::Dfs => matches!(strategy, "bfs" | "dfs"),
-        other => other.name() == strategy,
-    }
+/// under the strategies they model.
+fn made_for(objective: Objective, strategy: StrategyKind) -> bool {
+    matches!(objective, Objective::Ce | Objective::Ua) || strategy.is_modelled_by(objective.name())
 }
 
 /// Settings as text, which is how they enter a key.

@@ -1,6 +1,6 @@
 //! Experiments that come with the program.
 
-use crate::config::{Experiment, distance};
+use crate::config::Experiment;
 use crate::error::{Error, Result};
 
 /// Name, what it is, and the file.
@@ -33,14 +33,12 @@ pub const PRESETS: [(&str, &str, &str); 7] = [
 /// A preset by name.
 pub fn preset(name: &str) -> Result<Experiment> {
     let Some((_, _, text)) = PRESETS.iter().find(|(known, ..)| *known == name) else {
-        let nearest = PRESETS
-            .iter()
-            .min_by_key(|(known, ..)| distance(name, known))
-            .expect("there are presets");
         let names: Vec<&str> = PRESETS.iter().map(|(known, ..)| *known).collect();
+        let hint = catamount_base::nearest(name, names.iter().copied())
+            .map(|near| format!("did you mean `{near}`? "))
+            .unwrap_or_default();
         return Err(Error::Config(format!(
-            "there is no file and no preset `{name}`; did you mean `{}`? The presets are {}",
-            nearest.0,
+            "there is no file and no preset `{name}`; {hint}The presets are {}",
             names.join(", ")
         )));
     };

@@ -86,7 +86,7 @@ pub fn run<B: Backend>(
                 steps::branch(experiment, host, &step.name, choice, *budget)?
             }
             StepKind::OffTrace { strategy, budget } => {
-                steps::off_trace(experiment, host, &step.name, strategy, *budget)?
+                steps::off_trace(experiment, host, &step.name, *strategy, *budget)?
             }
             StepKind::Report => {
                 time::write(plan, host.folder)?;

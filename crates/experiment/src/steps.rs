@@ -7,7 +7,7 @@ use catamount_evaluate::cell::sibling;
 use catamount_evaluate::log::TreeRecord;
 use catamount_model::{Backend, Config, Model, Tokenizer, load, load_adapter};
 use catamount_objective::{Objective, Prior, Surrogate};
-use catamount_search::Stream;
+use catamount_search::{StrategyKind, Stream};
 use catamount_traces::{Trace, read_any};
 use catamount_train::{Dataset, Outcome as Trained, Recipe, Run, Weigh, export, prepare, train};
 
@@ -253,7 +253,7 @@ pub(crate) fn off_trace<B: Backend>(
     experiment: &Experiment,
     host: &Host<'_, B>,
     step: &str,
-    strategy: &str,
+    strategy: StrategyKind,
     budget: u64,
 ) -> Result<()> {
     let mut theorems = theorems(experiment, host, "valid", Some(MEASURED))?;
@@ -265,7 +265,7 @@ pub(crate) fn off_trace<B: Backend>(
     let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
     let trees: Vec<TreeRecord> =
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let found = measure(strategy, &trees, &traces(host, "valid")?);
+    let found = measure(strategy.name(), &trees, &traces(host, "valid")?);
     (host.say)(&format!(
         "  measured on {} theorems: kappa {:.2}, q {:.3}; {} proved along the trace, {} otherwise",
         found.theorems, found.kappa, found.absorption, found.along_trace, found.bypass

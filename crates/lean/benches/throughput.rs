@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use catamount_lean::{Lean, Options};
 use catamount_search::{
-    Answer, Ask, Environment, NodeId, Reached, SearchSettings, StateId, Stream, Verdict,
+    Answer, Ask, Deployment, Environment, NodeId, Reached, StateId, StrategyKind, Stream, Verdict,
 };
 use catamount_traces::Theorem;
 
@@ -90,7 +90,8 @@ fn share(lean: &Lean) -> f64 {
     let stream = Stream::new(1);
     let mut draws = 0;
     while begin.elapsed() < LENGTH {
-        let mut search = SearchSettings::default().search("bfs", 256).expect("bfs is a strategy");
+        let bfs = Deployment::new(StrategyKind::Bfs, 256).expect("a budget in range");
+        let mut search = bfs.search();
         let opening = Instant::now();
         let mut session = lean.open(&theorem).expect("the theorem opens");
         proving += opening.elapsed();

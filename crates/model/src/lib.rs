@@ -9,6 +9,7 @@ mod cache;
 mod checkpoint;
 mod config;
 mod cpu;
+mod deployed;
 mod error;
 mod forward;
 mod generator;

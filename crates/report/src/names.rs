@@ -1,7 +1,6 @@
 //! What objectives and strategies are called in a report, and which belong together.
 
-/// Strategies in the paper's order.
-pub(crate) const STRATEGIES: [&str; 6] = ["pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"];
+use catamount_search::StrategyKind;
 
 /// The control every gain is measured against.
 pub(crate) const CONTROL: &str = "ce";
@@ -59,14 +58,12 @@ impl Objective {
 
     /// A member of the search-aware family without a prior.
     pub(crate) fn is_search_aware(&self) -> bool {
-        !self.has_prior() && STRATEGIES.contains(&self.base.as_str())
+        !self.has_prior() && is_strategy(&self.base)
     }
 
-    /// Whether the objective models this strategy; one recurrence serves best-first and depth-first
-    /// search.
+    /// Whether the objective models this strategy.
     pub(crate) fn matches(&self, strategy: &str) -> bool {
-        let shared = |name: &str| if name == "dfs" { "bfs".to_owned() } else { name.to_owned() };
-        STRATEGIES.contains(&self.base.as_str()) && shared(&self.base) == shared(strategy)
+        strategy.parse().is_ok_and(|kind: StrategyKind| kind.is_modelled_by(&self.base))
     }
 
     /// `κ = 5, q = 0.02`.
@@ -82,7 +79,7 @@ impl Objective {
         let base = match self.base.as_str() {
             "ce" => "CE".to_owned(),
             "ua" => "UA".to_owned(),
-            base if STRATEGIES.contains(&base) => format!("CAT ({})", strategy_label(base)),
+            base if is_strategy(base) => format!("CAT ({})", strategy_label(base)),
             base => base.to_owned(),
         };
         if self.has_prior() {
@@ -98,22 +95,25 @@ impl Objective {
         let place = match self.base.as_str() {
             CONTROL => 0,
             "ua" => 1,
-            base => STRATEGIES.iter().position(|s| *s == base).map_or(99, |i| i + 2),
+            base => strategy_rank(base).0 + 2,
         };
         (place, self.has_prior(), self.full.clone())
     }
 }
 
-pub(crate) fn strategy_label(strategy: &str) -> String {
-    match strategy {
-        "pass" => "Pass@N".to_owned(),
-        name if STRATEGIES.contains(&name) => name.to_uppercase(),
-        other => other.to_owned(),
-    }
+fn is_strategy(name: &str) -> bool {
+    name.parse::<StrategyKind>().is_ok()
 }
 
+pub(crate) fn strategy_label(strategy: &str) -> String {
+    let known = strategy.parse::<StrategyKind>();
+    known.map_or_else(|_| strategy.to_owned(), |kind| kind.label().to_owned())
+}
+
+/// Place among strategies: the paper's order, then the rest.
 pub(crate) fn strategy_rank(strategy: &str) -> (usize, String) {
-    (STRATEGIES.iter().position(|s| *s == strategy).unwrap_or(99), strategy.to_owned())
+    let place = StrategyKind::ALL.iter().position(|kind| kind.name() == strategy);
+    (place.unwrap_or(97), strategy.to_owned())
 }
 
 /// Palette places of objectives, fixed for the known ones, so that an objective looks the same in

@@ -4,6 +4,8 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
 
+use crate::kind::Method;
+use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
 
@@ -32,6 +34,53 @@ impl Default for BestFirstSettings {
             restart_after: None,
             restart_when_empty: true,
         }
+    }
+}
+
+impl Method for BestFirstSettings {
+    const NAME: &'static str = "bfs";
+    const LABEL: &'static str = "BFS";
+    // One recurrence serves best-first and depth-first search.
+    const OBJECTIVES: &'static [&'static str] = &["bfs", "dfs"];
+    const PARAMETERS: &'static [Parameter<Self>] = &[
+        Parameter::whole(
+            "beam",
+            1..=65_536,
+            "nodes popped at a time",
+            |s| s.beam as u64,
+            |s, v| s.beam = v as usize,
+        ),
+        Parameter::whole(
+            "samples",
+            1..=65_536,
+            "samples at each popped node",
+            |s| s.samples as u64,
+            |s, v| s.samples = v as usize,
+        ),
+        Parameter::real(
+            "alpha",
+            0.0..=10.0,
+            "exponent of the depth in the score",
+            |s| s.alpha,
+            |s, v| s.alpha = v,
+        ),
+        Parameter::optional(
+            "restart_after",
+            1..=1_000_000_000,
+            "start over after so many expansions",
+            |s| s.restart_after,
+            |s, v| s.restart_after = v,
+        ),
+        Parameter::flag(
+            "restart_when_empty",
+            "start over when the frontier is empty",
+            |s| s.restart_when_empty,
+            |s, v| s.restart_when_empty = v,
+        ),
+    ];
+
+    fn strategy(&self) -> Box<dyn Strategy> {
+        Box::new(BestFirst::new(*self))
     }
 }
 
@@ -94,10 +143,9 @@ impl Strategy for BestFirst {
         if due || (self.frontier.is_empty() && self.settings.restart_when_empty) {
             self.restart();
         }
-        let samples = self.settings.samples.max(1);
-        (0..self.settings.beam.max(1))
+        (0..self.settings.beam)
             .map_while(|_| self.frontier.pop())
-            .map(|best| Expand { node: best.node, samples })
+            .map(|best| Expand { node: best.node, samples: self.settings.samples })
             .collect()
     }
 
@@ -113,6 +161,20 @@ impl Strategy for BestFirst {
 
     fn score(&self, tree: &Tree, node: NodeId) -> Option<f64> {
         Some(tree.score(node, self.settings.alpha).exp())
+    }
+
+    fn key(&self) -> Vec<u64> {
+        // Sorted: the order of insertion is forgotten as soon as nodes are popped by their scores,
+        // which are a function of the tree.
+        let nodes = |nodes: &mut dyn Iterator<Item = NodeId>| {
+            let mut nodes: Vec<u64> = nodes.map(|node| node.0.into()).collect();
+            nodes.sort_unstable();
+            nodes
+        };
+        let frontier = nodes(&mut self.frontier.iter().map(|candidate| candidate.node));
+        let inserted = nodes(&mut self.inserted.iter().copied());
+        let restart = self.settings.restart_after.map_or(0, |_| self.since_restart);
+        [vec![restart, frontier.len() as u64], frontier, inserted].concat()
     }
 
     fn boxed_clone(&self) -> Box<dyn Strategy> {

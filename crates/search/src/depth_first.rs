@@ -1,6 +1,8 @@
 //! Depth-first search and its two variants: one active path, extended while tactics are valid; they
 //! differ in where a miss leads.
 
+use crate::kind::Method;
+use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
 
@@ -22,6 +24,39 @@ pub struct DepthFirst {
     /// The active path, the root first.
     path: Vec<NodeId>,
     missed: bool,
+}
+
+/// The three variants have no parameters.
+macro_rules! variant {
+    ($(#[$doc:meta])* $variant:ident, $name:literal, $label:literal, $objectives:expr, $how:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $variant;
+
+        impl Method for $variant {
+            const NAME: &'static str = $name;
+            const LABEL: &'static str = $label;
+            const OBJECTIVES: &'static [&'static str] = $objectives;
+            const PARAMETERS: &'static [Parameter<Self>] = &[];
+
+            fn strategy(&self) -> Box<dyn Strategy> {
+                Box::new(DepthFirst::new($how))
+            }
+        }
+    };
+}
+
+variant! {
+    /// DFS: a miss stays. It shares its recurrence with best-first search.
+    Dfs, "dfs", "DFS", &["dfs", "bfs"], Backtrack::Stay
+}
+variant! {
+    /// RDFS: a miss goes back to a uniform ancestor.
+    Rdfs, "rdfs", "RDFS", &["rdfs"], Backtrack::Uniform
+}
+variant! {
+    /// VDFS: a miss goes back to an ancestor by Levin score.
+    Vdfs, "vdfs", "VDFS", &["vdfs"], Backtrack::Levin
 }
 
 impl DepthFirst {
@@ -55,6 +90,11 @@ impl Strategy for DepthFirst {
 
     fn score(&self, tree: &Tree, node: NodeId) -> Option<f64> {
         (self.backtrack == Backtrack::Levin).then(|| tree.levin(node))
+    }
+
+    fn key(&self) -> Vec<u64> {
+        let path = self.path.iter().map(|node| node.0.into());
+        std::iter::once(self.missed.into()).chain(path).collect()
     }
 
     fn boxed_clone(&self) -> Box<dyn Strategy> {

@@ -5,24 +5,32 @@
 //! carries questions and answers between them. Nothing in this crate knows time, processes or
 //! files, so the same seed and the same verdicts give the same questions.
 
+#![forbid(unsafe_code)]
+
 mod best_first;
+mod deployment;
 mod depth_first;
 mod environment;
+#[macro_use]
+mod kind;
 mod monte_carlo;
+mod parameter;
 mod pass;
 mod policy;
 mod search;
-mod settings;
 mod strategy;
 mod tree;
 
 pub use best_first::{BestFirst, BestFirstSettings};
-pub use depth_first::{Backtrack, DepthFirst};
+pub use catamount_base::Stream;
+pub use deployment::{Deployment, Overrides};
+pub use depth_first::{Backtrack, DepthFirst, Dfs, Rdfs, Vdfs};
 pub use environment::{Checked, Environment, Fault, Session, StateId, Verdict};
-pub use monte_carlo::MonteCarlo;
-pub use pass::Pass;
-pub use policy::{Policy, Request, RequestId, Sample, Stream};
+pub use kind::{Method, StrategyKind, UnknownStrategy};
+pub use monte_carlo::{MonteCarlo, MonteCarloSettings};
+pub use parameter::{Parameter, ParameterHelp, SettingError, Value};
+pub use pass::{Pass, PassSettings};
+pub use policy::{Policy, Request, RequestId, Sample};
 pub use search::{Answer, Ask, Finish, Search};
-pub use settings::{STRATEGIES, SearchSettings, UnknownStrategy};
 pub use strategy::{Choose, Expand, Strategy};
 pub use tree::{NodeId, Reached, Tree};

@@ -1,8 +1,40 @@
 //! Monte Carlo tree search: UCT over the children, progressive widening of their number, and the
 //! policy's own Levin score as the value.
 
+use crate::kind::Method;
+use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
+
+/// Parameters; the default is the paper's (table search_params).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MonteCarloSettings {
+    /// UCT's exploration constant c.
+    pub exploration: f64,
+}
+
+impl Default for MonteCarloSettings {
+    fn default() -> Self {
+        MonteCarloSettings { exploration: 0.5 }
+    }
+}
+
+impl Method for MonteCarloSettings {
+    const NAME: &'static str = "mcts";
+    const LABEL: &'static str = "MCTS";
+    const OBJECTIVES: &'static [&'static str] = &["mcts"];
+    const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::real(
+        "exploration",
+        0.0..=1e6,
+        "UCT's exploration constant",
+        |s| s.exploration,
+        |s, v| s.exploration = v,
+    )];
+
+    fn strategy(&self) -> Box<dyn Strategy> {
+        Box::new(MonteCarlo::new(self.exploration))
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 struct Statistics {
@@ -90,6 +122,16 @@ impl Strategy for MonteCarlo {
 
     fn score(&self, tree: &Tree, node: NodeId) -> Option<f64> {
         Some(tree.levin(node))
+    }
+
+    fn key(&self) -> Vec<u64> {
+        let mut key = Vec::new();
+        for node in &self.nodes {
+            key.extend([node.visits, node.samples, node.value.to_bits()]);
+            key.push(node.children.len() as u64);
+            key.extend(node.children.iter().map(|child| u64::from(child.0)));
+        }
+        key
     }
 
     fn boxed_clone(&self) -> Box<dyn Strategy> {

@@ -2,8 +2,40 @@
 
 use std::collections::VecDeque;
 
+use crate::kind::Method;
+use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
+
+/// Parameters; the defaults are the paper's (table search_params).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PassSettings {
+    /// Rollouts in lockstep.
+    pub batch: usize,
+}
+
+impl Default for PassSettings {
+    fn default() -> Self {
+        PassSettings { batch: 16 }
+    }
+}
+
+impl Method for PassSettings {
+    const NAME: &'static str = "pass";
+    const LABEL: &'static str = "Pass@N";
+    const OBJECTIVES: &'static [&'static str] = &["pass"];
+    const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::whole(
+        "batch",
+        1..=65_536,
+        "rollouts in flight",
+        |s| s.batch as u64,
+        |s, v| s.batch = v as usize,
+    )];
+
+    fn strategy(&self) -> Box<dyn Strategy> {
+        Box::new(Pass::new(self.batch))
+    }
+}
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
@@ -49,6 +81,11 @@ impl Strategy for Pass {
 
     fn score(&self, _tree: &Tree, _node: NodeId) -> Option<f64> {
         None
+    }
+
+    fn key(&self) -> Vec<u64> {
+        let rollouts = self.rollouts.iter().map(|node| node.0.into());
+        rollouts.chain(self.awaited.iter().map(|&rollout| rollout as u64)).collect()
     }
 
     fn boxed_clone(&self) -> Box<dyn Strategy> {

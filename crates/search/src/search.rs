@@ -110,6 +110,11 @@ impl Search {
         reached
     }
 
+    /// A key of what the strategy remembers: see [`Strategy::key`].
+    pub fn key(&self) -> Vec<u64> {
+        self.strategy.key()
+    }
+
     /// The tactics from the root to a node.
     pub fn path(&self, node: NodeId) -> Vec<String> {
         self.tree.path(node)

@@ -26,6 +26,9 @@ pub trait Strategy: Send {
     fn update(&mut self, tree: &Tree, node: NodeId, reached: Reached);
     /// The score by which nodes are preferred, for logs and viewers.
     fn score(&self, tree: &Tree, node: NodeId) -> Option<f64>;
+    /// A key of its own part of the configuration: two copies of one strategy with equal keys, over
+    /// equal trees, can only behave alike. Numbers that are not whole go in by their bits.
+    fn key(&self) -> Vec<u64>;
     /// A copy, configuration included.
     fn boxed_clone(&self) -> Box<dyn Strategy>;
 }

@@ -1,5 +1,7 @@
 //! A small seeded stream, so that a bootstrap is the same on every machine.
 
+use catamount_base::split_mix;
+
 /// SplitMix64: one 64-bit state, a full period, good enough to resample theorems.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -13,10 +15,7 @@ impl Random {
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(self.0)
     }
 
     /// A number in [0, 1).

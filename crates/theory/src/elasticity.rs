@@ -1,7 +1,7 @@
 //! The true weights w*_t = d log J^A / d log p_t under proportional reallocation
 //! (eq:search_elasticity), from the exact J^A.
 
-use catamount_search::SearchSettings;
+use catamount_search::{Deployment, StrategyKind};
 
 use crate::explore::{ExploreError, exact_success, explore};
 use crate::tree::ProofTree;
@@ -18,28 +18,24 @@ pub struct Deployed {
     pub doubt: f64,
 }
 
-/// J^A and w* for every budget up to `budget`.
+/// J^A and w* for every budget up to the deployment's.
 ///
 /// The derivative is carried along with every configuration, whatever the strategy, but for `vdfs`:
 /// its random choices are themselves a smooth function of p, so its weights come from
 /// [`by_differences`]. `bfs` and `mcts` compare scores that depend on p; where two of them tie J^A
 /// jumps, and between such points, where there is a derivative, this is it.
-pub fn deployed(
-    tree: &ProofTree,
-    strategy: &str,
-    settings: &SearchSettings,
-    budget: u64,
-) -> Result<Deployed, ExploreError> {
-    if strategy == "vdfs" {
-        return by_differences(tree, strategy, settings, budget);
+pub fn deployed(tree: &ProofTree, deployment: &Deployment) -> Result<Deployed, ExploreError> {
+    if deployment.strategy() == StrategyKind::Vdfs {
+        return by_differences(tree, deployment);
     }
-    let explored = explore(tree, strategy, settings, budget)?;
+    let explored = explore(tree, deployment)?;
     let weight = |n: usize, t: usize| {
         let success = explored.success[n];
         if success > 0.0 { explored.derivatives[n][t] / success } else { f64::NAN }
     };
-    let weights =
-        (0..tree.length()).map(|t| (0..budget as usize).map(|n| weight(n, t)).collect()).collect();
+    let weights = (0..tree.length())
+        .map(|t| (0..explored.success.len()).map(|n| weight(n, t)).collect())
+        .collect();
     Ok(Deployed { weights, success: explored.success, doubt: 0.0 })
 }
 
@@ -48,20 +44,15 @@ const STEP: f64 = 2e-3;
 
 /// The same by central differences of sixth order: six explorations for each step of the trace.
 /// `doubt` is large if J^A jumps nearby.
-pub fn by_differences(
-    tree: &ProofTree,
-    strategy: &str,
-    settings: &SearchSettings,
-    budget: u64,
-) -> Result<Deployed, ExploreError> {
-    let success = exact_success(tree, strategy, settings, budget)?;
+pub fn by_differences(tree: &ProofTree, deployment: &Deployment) -> Result<Deployed, ExploreError> {
+    let success = exact_success(tree, deployment)?;
     let mut out = Deployed { success, weights: Vec::new(), doubt: 0.0 };
     for t in 0..tree.length() {
         let step = STEP.min(-tree.p()[t].ln() / 4.0);
         let at = |k: f64| {
             let mut p = tree.p().to_vec();
             p[t] *= (k * step).exp();
-            exact_success(&tree.with_p(&p)?, strategy, settings, budget)
+            exact_success(&tree.with_p(&p)?, deployment)
         };
         let mut differences = Vec::new();
         for k in [1.0, 2.0, 3.0] {

@@ -1,7 +1,7 @@
 //! Monte Carlo estimates of J^A and of its derivatives, for trees and budgets that cannot be
 //! followed exactly.
 
-use catamount_search::{Answer, Ask, Finish, Reached, SearchSettings, Stream, UnknownStrategy};
+use catamount_search::{Answer, Ask, Deployment, Finish, Reached, StrategyKind, Stream};
 
 use crate::environment::draw;
 use crate::tree::{Leads, ProofTree};
@@ -31,14 +31,7 @@ pub struct Estimate {
 ///
 /// `bfs` and `mcts` compare scores that depend on p, so J^A jumps where scores tie; between ties
 /// their choices do not change with p and the estimate is that of the derivative there.
-pub fn estimate(
-    tree: &ProofTree,
-    strategy: &str,
-    settings: &SearchSettings,
-    budget: u64,
-    runs: u64,
-    seed: u64,
-) -> Result<Estimate, UnknownStrategy> {
+pub fn estimate(tree: &ProofTree, deployment: &Deployment, runs: u64, seed: u64) -> Estimate {
     let length = tree.length();
     let mut proved = 0.0;
     // Sums over successful runs of the scores and of their squares: unsuccessful runs contribute
@@ -46,7 +39,7 @@ pub fn estimate(
     let (mut sums, mut squares) = (vec![0.0; length], vec![0.0; length]);
     for run in 0..runs {
         let mut scores = vec![0.0; length];
-        if attempt(tree, strategy, settings, budget, Stream::new(seed).child(run), &mut scores)? {
+        if attempt(tree, deployment, Stream::new(seed).child(run), &mut scores) {
             proved += 1.0;
             for (t, score) in scores.iter().enumerate() {
                 sums[t] += score;
@@ -68,24 +61,17 @@ pub fn estimate(
         let residual = square - 2.0 * weight * sum + weight * weight * proved;
         Measured { value: weight, error: residual.max(0.0).sqrt() / proved }
     });
-    let known = strategy != "vdfs";
-    Ok(Estimate {
+    let known = deployment.strategy() != StrategyKind::Vdfs;
+    Estimate {
         success: Measured { value: success, error: error(success, proved) },
         weights: known.then(|| weights.collect()),
         derivatives: known.then_some(derivatives),
-    })
+    }
 }
 
 /// One run; adds up the scores d log pi / d log p_t of everything sampled.
-fn attempt(
-    tree: &ProofTree,
-    strategy: &str,
-    settings: &SearchSettings,
-    budget: u64,
-    stream: Stream,
-    scores: &mut [f64],
-) -> Result<bool, UnknownStrategy> {
-    let mut search = settings.search(strategy, budget)?;
+fn attempt(tree: &ProofTree, deployment: &Deployment, stream: Stream, scores: &mut [f64]) -> bool {
+    let mut search = deployment.search();
     let mut states = vec![0];
     let mut drawn = 0;
     let mut uniform = move || {
@@ -95,7 +81,7 @@ fn attempt(
     loop {
         let wanted = match search.ask(&mut |weights| draw(weights, uniform())) {
             Ask::Expand(wanted) => wanted,
-            Ask::Finished(finish) => return Ok(matches!(finish, Finish::Proved(_))),
+            Ask::Finished(finish) => return matches!(finish, Finish::Proved(_)),
         };
         for expand in wanted {
             for _ in 0..expand.samples {
@@ -114,7 +100,7 @@ fn attempt(
                 };
                 let reached = search.tell(expand.node, name, p.ln(), answer);
                 if reached == Reached::Proved {
-                    return Ok(true);
+                    return true;
                 }
                 if let (Reached::Open(child), Leads::Open(state)) = (reached, leads)
                     && child.0 as usize == states.len()

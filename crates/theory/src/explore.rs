@@ -9,17 +9,18 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use catamount_search::{Answer, Ask, NodeId, Reached, Search, SearchSettings, UnknownStrategy};
+use catamount_search::{
+    Answer, Ask, Deployment, NodeId, Overrides, Reached, Search, SettingError, StrategyKind,
+};
 
 use crate::tree::{Leads, ProofTree, TreeError};
-use crate::witness::{Record, witnessed};
 
 /// Why an exact answer could not be had.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExploreError {
-    /// No such strategy.
+    /// No such deployment.
     #[error(transparent)]
-    Strategy(#[from] UnknownStrategy),
+    Setting(#[from] SettingError),
     /// A tree that cannot be.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -30,7 +31,7 @@ pub enum ExploreError {
     )]
     TooMany {
         /// The strategy.
-        strategy: String,
+        strategy: StrategyKind,
         /// How many are followed at most.
         limit: usize,
         /// When it became too much.
@@ -41,10 +42,13 @@ pub enum ExploreError {
 /// Configurations followed at once at most: some hundreds of megabytes.
 pub const CONFIGURATIONS: usize = 400_000;
 
-/// Settings under which the trees' searches run: the paper's, but no limit on depth that would
+/// How the trees' searches are deployed: as in the paper, but no limit on depth that would
 /// interfere, and one rollout at a time so that Pass@N is what the paper defines.
-pub fn simulation_settings() -> SearchSettings {
-    SearchSettings { max_depth: 10_000, pass_batch: 1, ..SearchSettings::default() }
+pub fn simulation(strategy: StrategyKind, budget: u64) -> Result<Deployment, ExploreError> {
+    let mut overrides = Overrides::default();
+    overrides.set("max_depth", 10_000u64)?;
+    overrides.set("pass_batch", 1u64)?;
+    Ok(Deployment::overridden(strategy, budget, &overrides)?)
 }
 
 #[derive(Clone)]
@@ -90,26 +94,16 @@ pub(crate) struct Explored {
     pub(crate) derivatives: Vec<Vec<f64>>,
 }
 
-type Key = (String, Vec<(u32, u32)>, VecDeque<NodeId>);
+type Key = (Vec<u64>, Vec<(u32, u32)>, VecDeque<NodeId>);
 
-/// J^A(n) for n = 1, ..., `budget` (the entry of n is at n - 1): with a smaller budget a search
-/// does the same and stops sooner.
-pub fn exact_success(
-    tree: &ProofTree,
-    strategy: &str,
-    settings: &SearchSettings,
-    budget: u64,
-) -> Result<Vec<f64>, ExploreError> {
-    explore(tree, strategy, settings, budget).map(|explored| explored.success)
+/// J^A(n) for n = 1, ..., N, the deployment's budget (the entry of n is at n - 1): with a smaller
+/// budget a search does the same and stops sooner.
+pub fn exact_success(tree: &ProofTree, deployment: &Deployment) -> Result<Vec<f64>, ExploreError> {
+    explore(tree, deployment).map(|explored| explored.success)
 }
 
-pub(crate) fn explore(
-    tree: &ProofTree,
-    strategy: &str,
-    settings: &SearchSettings,
-    budget: u64,
-) -> Result<Explored, ExploreError> {
-    let (search, record) = witnessed(settings, strategy, budget)?;
+pub(crate) fn explore(tree: &ProofTree, deployment: &Deployment) -> Result<Explored, ExploreError> {
+    let (search, budget) = (deployment.search(), deployment.budget());
     let none = vec![0.0; tree.length()];
     let probability = Mass { value: 1.0, tangent: none.clone() };
     let mut layer = vec![Configuration {
@@ -129,12 +123,12 @@ pub(crate) fn explore(
                 proved.add(&closing(&asked, tree));
                 // What comes after the last expansion does not matter, and is most of the work.
                 if spent + 1 < budget {
-                    tell(&asked, tree, &record, &mut next, &mut known);
+                    tell(&asked, tree, &mut next, &mut known);
                 }
             }
             if next.len() > CONFIGURATIONS {
                 return Err(ExploreError::TooMany {
-                    strategy: strategy.into(),
+                    strategy: deployment.strategy(),
                     limit: CONFIGURATIONS,
                     spent,
                 });
@@ -212,7 +206,6 @@ fn closing(asked: &Configuration, tree: &ProofTree) -> Mass {
 fn tell(
     asked: &Configuration,
     tree: &ProofTree,
-    record: &Record,
     next: &mut Vec<Configuration>,
     known: &mut HashMap<Key, usize>,
 ) {
@@ -234,7 +227,7 @@ fn tell(
             told.states.push(state);
         }
         let probability = sampled(asked, tree, state, index, p);
-        let key = (record.read(), told.nodes.clone(), told.pending.clone());
+        let key = (told.search.key(), told.nodes.clone(), told.pending.clone());
         match known.get(&key) {
             Some(&same) => next[same].probability.add(&probability),
             None => {

@@ -8,20 +8,23 @@
 //!
 //! ```
 //! use catamount_objective::{Objective, Surrogate};
-//! use catamount_theory::{Branch, ProofTree, deployed, simulation_settings};
+//! use catamount_search::StrategyKind;
+//! use catamount_theory::{Branch, ProofTree, deployed, simulation};
 //!
 //! let chain = ProofTree::chain(&[0.4, 0.25])?;
-//! let found = deployed(&chain, "dfs", &simulation_settings(), 16)?;
+//! let found = deployed(&chain, &simulation(StrategyKind::Dfs, 16)?)?;
 //! let surrogate = Surrogate::new(Objective::Dfs, 16).weigh(&chain.log_p())?;
 //! assert!((found.weights[0][15] - surrogate.weights[0]).abs() < 1e-9); // every miss is rejected: the surrogate is exact
 //!
 //! let traps = chain.deviate(1, 0.3, &Branch::Trap { depth: 2, valid: 0.5 })?;
-//! let found = deployed(&traps, "dfs", &simulation_settings(), 16)?;
+//! let found = deployed(&traps, &simulation(StrategyKind::Dfs, 16)?)?;
 //! assert!(found.weights[0][15] > surrogate.weights[0] + 0.2); // depth-first search does not come back
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! [`theory`] writes every figure with its claim, its data and the numbers that decide the claim.
+
+#![forbid(unsafe_code)]
 
 mod check;
 mod elasticity;
@@ -33,13 +36,12 @@ mod rollout;
 mod theory;
 mod tree;
 mod waiting;
-mod witness;
 
 pub use check::{Check, Finding};
 pub use elasticity::{Deployed, by_differences, deployed};
 pub use environment::TabularPolicy;
 pub use estimate::{Estimate, Measured, estimate};
-pub use explore::{CONFIGURATIONS, ExploreError, exact_success, simulation_settings};
+pub use explore::{CONFIGURATIONS, ExploreError, exact_success, simulation};
 pub use figures::{Row, rows};
 pub use rollout::{Rollout, rollout};
 pub use theory::{TheoryError, findings, theory, write};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use catamount_figure::Figure;
+use catamount_search::StrategyKind;
 use catamount_theory::{Check, Finding, TheoryError, findings, rows, theory, write};
 
 /// What was found and written, once for all tests.
@@ -96,7 +97,7 @@ fn the_table_shows_both_channels() {
     };
     // CE is nearer for depth-first searches among traps they cannot leave than where everything is
     // recoverable.
-    for strategy in ["dfs", "rdfs", "vdfs"] {
+    for strategy in [StrategyKind::Dfs, StrategyKind::Rdfs, StrategyKind::Vdfs] {
         assert!(
             row("absorbing", strategy).ce_error() < row("chain", strategy).ce_error(),
             "{strategy}"
@@ -105,11 +106,13 @@ fn the_table_shows_both_channels() {
     }
     // Searches that jump recover from finite traps, so their surrogates are nearer than that of a
     // search that stays.
-    assert!(row("trap", "rdfs").own_error() < row("trap", "dfs").own_error());
+    assert!(
+        row("trap", StrategyKind::Rdfs).own_error() < row("trap", StrategyKind::Dfs).own_error()
+    );
     // With many alternative proofs raising p can do harm: it starves them.
-    assert!(row("bypass", "bfs").truth(0) < 0.0);
+    assert!(row("bypass", StrategyKind::Bfs).truth(0) < 0.0);
     // What the evaluation visit changes.
-    let visit = row("chain", "mcts").own_error();
+    let visit = row("chain", StrategyKind::Mcts).own_error();
     assert!(visit > 1e-5 && visit < 1e-2, "{visit}");
 }
 

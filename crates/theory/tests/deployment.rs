@@ -4,7 +4,8 @@
 mod triples;
 
 use catamount_objective::{Objective, Prior, Surrogate, solve};
-use catamount_theory::{Branch, Deployed, ProofTree, deployed, simulation_settings};
+use catamount_search::StrategyKind;
+use catamount_theory::{Branch, Deployed, ProofTree, deployed, simulation};
 use triples::{ChargedRollouts, EvaluatedWidening};
 
 /// Every budget's success and weights agree.
@@ -40,10 +41,12 @@ fn weigh(
 #[test]
 fn depth_first_strategies_on_a_chain_are_their_surrogates() {
     let tree = ProofTree::chain(&[0.35, 0.8, 0.15]).unwrap();
-    for (strategy, objective) in
-        [("dfs", Objective::Dfs), ("rdfs", Objective::Rdfs), ("vdfs", Objective::Vdfs)]
-    {
-        let found = deployed(&tree, strategy, &simulation_settings(), 40).unwrap();
+    for (strategy, objective) in [
+        (StrategyKind::Dfs, Objective::Dfs),
+        (StrategyKind::Rdfs, Objective::Rdfs),
+        (StrategyKind::Vdfs, Objective::Vdfs),
+    ] {
+        let found = deployed(&tree, &simulation(strategy, 40).unwrap()).unwrap();
         agree(&found, |n| weigh(objective, &tree, n, Prior::NONE));
     }
 }
@@ -51,7 +54,7 @@ fn depth_first_strategies_on_a_chain_are_their_surrogates() {
 #[test]
 fn monte_carlo_on_a_chain_is_its_surrogate_plus_the_evaluation_visit() {
     let tree = ProofTree::chain(&[0.35, 0.6, 0.25]).unwrap();
-    let found = deployed(&tree, "mcts", &simulation_settings(), 20).unwrap();
+    let found = deployed(&tree, &simulation(StrategyKind::Mcts, 20).unwrap()).unwrap();
     agree(&found, |n| solve(&EvaluatedWidening, &tree.log_p(), n, 0.0).unwrap());
     // A found node starts at one visit, so it may widen to two samples at once: the search is
     // slower to leave a node it has just reached.
@@ -59,14 +62,14 @@ fn monte_carlo_on_a_chain_is_its_surrogate_plus_the_evaluation_visit() {
     assert!((found.success[19] - surrogate.log_success.exp()).abs() > 1e-3);
     // With a single step there is nothing to evaluate.
     let tree = ProofTree::chain(&[0.2]).unwrap();
-    let found = deployed(&tree, "mcts", &simulation_settings(), 20).unwrap();
+    let found = deployed(&tree, &simulation(StrategyKind::Mcts, 20).unwrap()).unwrap();
     agree(&found, |n| weigh(Objective::Mcts, &tree, n, Prior::NONE));
 }
 
 #[test]
 fn pass_on_a_chain_is_rollouts_charged_by_the_expansion() {
     let tree = ProofTree::chain(&[0.35, 0.6, 0.25]).unwrap();
-    let found = deployed(&tree, "pass", &simulation_settings(), 36).unwrap();
+    let found = deployed(&tree, &simulation(StrategyKind::Pass, 36).unwrap()).unwrap();
     agree(&found, |n| solve(&ChargedRollouts, &tree.log_p(), n, 0.0).unwrap());
     // A rollout costs between one expansion and L of them.
     for n in 3..=36u64 {
@@ -83,7 +86,7 @@ fn pass_whose_rollouts_all_cost_the_same_is_its_surrogate() {
         .unwrap()
         .deviate(1, 1.0, &Branch::Trap { depth: 1, valid: 1.0 })
         .unwrap();
-    let found = deployed(&tree, "pass", &simulation_settings(), 40).unwrap();
+    let found = deployed(&tree, &simulation(StrategyKind::Pass, 40).unwrap()).unwrap();
     for rollouts in 1..=20u64 {
         let expected = weigh(Objective::Pass, &tree, rollouts, Prior::NONE);
         let n = 2 * rollouts as usize - 1;
@@ -99,13 +102,13 @@ fn detours_are_kappa_and_absorption_is_q_for_depth_first_search() {
     let chain = ProofTree::chain(&[0.35, 0.5]).unwrap();
     let detours = (1..=2)
         .fold(chain.clone(), |tree, t| tree.deviate(t, 1.0, &Branch::Detour { cost: 4 }).unwrap());
-    let found = deployed(&detours, "dfs", &simulation_settings(), 40).unwrap();
+    let found = deployed(&detours, &simulation(StrategyKind::Dfs, 40).unwrap()).unwrap();
     agree(&found, |n| weigh(Objective::Dfs, &detours, n, Prior::new(4.0, 0.0).unwrap()));
     // Any useless state the prover accepts holds depth-first search for ever, whether or not
     // tactics are accepted there.
     for branch in [Branch::Absorbing, Branch::Trap { depth: 2, valid: 0.5 }] {
         let traps = (1..=2).fold(chain.clone(), |tree, t| tree.deviate(t, 0.3, &branch).unwrap());
-        let found = deployed(&traps, "dfs", &simulation_settings(), 30).unwrap();
+        let found = deployed(&traps, &simulation(StrategyKind::Dfs, 30).unwrap()).unwrap();
         agree(&found, |n| weigh(Objective::Dfs, &traps, n, Prior::new(1.0, 0.3).unwrap()));
     }
 }
@@ -115,7 +118,7 @@ fn best_first_search_is_not_its_surrogate_even_on_a_chain() {
     // Four samples a pop and a restart when the frontier is empty, against retries until the tactic
     // comes.
     let tree = ProofTree::chain(&[0.35, 0.6]).unwrap();
-    let found = deployed(&tree, "bfs", &simulation_settings(), 24).unwrap();
+    let found = deployed(&tree, &simulation(StrategyKind::Bfs, 24).unwrap()).unwrap();
     assert!(found.doubt < 1e-8);
     let surrogate = weigh(Objective::Bfs, &tree, 24, Prior::NONE);
     assert!(
@@ -126,7 +129,7 @@ fn best_first_search_is_not_its_surrogate_even_on_a_chain() {
     assert!(found.weights[0][23] > surrogate.weights[0] + 1e-3);
     // With one step there is one node to sample at, and the two agree.
     let tree = ProofTree::chain(&[0.2]).unwrap();
-    agree(&deployed(&tree, "bfs", &simulation_settings(), 30).unwrap(), |n| {
+    agree(&deployed(&tree, &simulation(StrategyKind::Bfs, 30).unwrap()).unwrap(), |n| {
         weigh(Objective::Bfs, &tree, n, Prior::NONE)
     });
 }

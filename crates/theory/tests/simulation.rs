@@ -2,12 +2,12 @@
 //! by simulation, by the driver's interfaces.
 
 use catamount_search::{
-    Answer, Ask, Checked, Environment, Finish, Policy, Reached, Request, STRATEGIES, Search,
+    Answer, Ask, Checked, Environment, Finish, Policy, Reached, Request, Search, StrategyKind,
     Stream, Verdict,
 };
 use catamount_theory::{
     Branch, Leads, ProofTree, TabularPolicy, by_differences, deployed, estimate, exact_success,
-    simulation_settings,
+    simulation,
 };
 use proptest::prelude::*;
 
@@ -73,11 +73,10 @@ fn brute(tree: &ProofTree, search: &Search, states: &[usize], pending: &[u32]) -
 #[test]
 fn merging_configurations_changes_nothing() {
     let tree = mixed();
-    let settings = simulation_settings();
-    for strategy in STRATEGIES {
-        let merged = exact_success(&tree, strategy, &settings, 7).unwrap();
+    for strategy in StrategyKind::ALL {
+        let merged = exact_success(&tree, &simulation(strategy, 7).unwrap()).unwrap();
         for budget in 1..=7 {
-            let search = settings.search(strategy, budget).unwrap();
+            let search = simulation(strategy, budget).unwrap().search();
             let plain = brute(&tree, &search, &[0], &[]);
             let found = merged[budget as usize - 1];
             assert!((plain - found).abs() < 1e-13, "{strategy} at {budget}: {plain}, {found}");
@@ -90,8 +89,8 @@ fn one_step_by_hand() {
     // Two tries at p = 0.3, with a fifth of the misses an alternative proof.
     let tree = ProofTree::chain(&[0.3]).unwrap().deviate(1, 0.2, &Branch::Proof(vec![])).unwrap();
     let any: f64 = 0.3 + 0.7 * 0.2;
-    for strategy in STRATEGIES {
-        let found = deployed(&tree, strategy, &simulation_settings(), 2).unwrap();
+    for strategy in StrategyKind::ALL {
+        let found = deployed(&tree, &simulation(strategy, 2).unwrap()).unwrap();
         assert!((found.success[1] - (1.0 - (1.0 - any).powi(2))).abs() < 1e-14, "{strategy}");
         // d any / d p = 1 - 0.2.
         let weight = 0.3 * 2.0 * (1.0 - any) * 0.8 / found.success[1];
@@ -106,9 +105,9 @@ fn one_step_by_hand() {
 #[test]
 fn carried_derivatives_are_differences() {
     let tree = mixed();
-    for strategy in ["pass", "bfs", "dfs", "rdfs"] {
-        let carried = deployed(&tree, strategy, &simulation_settings(), 10).unwrap();
-        let differences = by_differences(&tree, strategy, &simulation_settings(), 10).unwrap();
+    for strategy in [StrategyKind::Pass, StrategyKind::Bfs, StrategyKind::Dfs, StrategyKind::Rdfs] {
+        let carried = deployed(&tree, &simulation(strategy, 10).unwrap()).unwrap();
+        let differences = by_differences(&tree, &simulation(strategy, 10).unwrap()).unwrap();
         assert!(differences.doubt < 1e-8, "{strategy}: {}", differences.doubt);
         for (a, b) in carried.weights.iter().flatten().zip(differences.weights.iter().flatten()) {
             assert!((a - b).abs() < 1e-9 || (a.is_nan() && b.is_nan()), "{strategy}: {a} {b}");
@@ -119,10 +118,11 @@ fn carried_derivatives_are_differences() {
 #[test]
 fn estimates_agree_with_exact_values() {
     let tree = mixed();
-    let (settings, budget) = (simulation_settings(), 12);
-    for (seed, strategy) in STRATEGIES.into_iter().enumerate() {
-        let exact = deployed(&tree, strategy, &settings, budget).unwrap();
-        let seen = estimate(&tree, strategy, &settings, budget, 40_000, seed as u64).unwrap();
+    let budget = 12;
+    for (seed, strategy) in StrategyKind::ALL.into_iter().enumerate() {
+        let deployment = simulation(strategy, budget).unwrap();
+        let exact = deployed(&tree, &deployment).unwrap();
+        let seen = estimate(&tree, &deployment, 40_000, seed as u64);
         let last = budget as usize - 1;
         let off = |measured: catamount_theory::Measured, truth: f64| {
             (measured.value - truth).abs() / measured.error
@@ -135,7 +135,7 @@ fn estimates_agree_with_exact_values() {
             exact.success[last]
         );
         let Some((derivatives, weights)) = seen.derivatives.zip(seen.weights) else {
-            assert_eq!(strategy, "vdfs");
+            assert_eq!(strategy, StrategyKind::Vdfs);
             continue;
         };
         for t in 0..tree.length() {
@@ -157,11 +157,11 @@ fn estimates_agree_with_exact_values() {
 }
 
 /// What a driver does, one search at a time, through the interfaces alone.
-fn drive(tree: &ProofTree, strategy: &str, budget: u64, stream: Stream) -> Finish {
+fn drive(tree: &ProofTree, strategy: StrategyKind, budget: u64, stream: Stream) -> Finish {
     let theorem = tree.trace("example").theorem;
     let mut session = tree.open(&theorem).unwrap();
     let mut policy = TabularPolicy::new(tree.clone());
-    let mut search = simulation_settings().search(strategy, budget).unwrap();
+    let mut search = simulation(strategy, budget).unwrap().search();
     let mut known = vec![(catamount_search::StateId(0), session.root().to_string())];
     let mut asked = 0;
     loop {
@@ -219,8 +219,8 @@ fn drive(tree: &ProofTree, strategy: &str, budget: u64, stream: Stream) -> Finis
 fn a_driver_finds_what_the_exact_calculation_says() {
     let tree = mixed();
     let budget = 10;
-    for strategy in STRATEGIES {
-        let exact = exact_success(&tree, strategy, &simulation_settings(), budget).unwrap()
+    for strategy in StrategyKind::ALL {
+        let exact = exact_success(&tree, &simulation(strategy, budget).unwrap()).unwrap()
             [budget as usize - 1];
         let runs = 6000;
         let proved = (0..runs)
@@ -255,11 +255,11 @@ proptest! {
     /// More budget never hurts, alternative proofs never hurt, and nothing is more than certain.
     #[test]
     fn success_is_a_probability_that_grows(p in prop::collection::vec(0.05f64..0.95, 1..3), share in 0.05f64..0.9, which in 0usize..6) {
-        let strategy = STRATEGIES[which];
+        let strategy = StrategyKind::ALL[which];
         let chain = ProofTree::chain(&p).unwrap();
         let bypass = chain.clone().deviate(1, share, &Branch::Proof(vec![])).unwrap();
-        let plain = exact_success(&chain, strategy, &simulation_settings(), 9).unwrap();
-        let more = exact_success(&bypass, strategy, &simulation_settings(), 9).unwrap();
+        let plain = exact_success(&chain, &simulation(strategy, 9).unwrap()).unwrap();
+        let more = exact_success(&bypass, &simulation(strategy, 9).unwrap()).unwrap();
         for n in 0..9 {
             prop_assert!((0.0..=1.0 + 1e-12).contains(&plain[n]));
             prop_assert!(n == 0 || plain[n] >= plain[n - 1]);

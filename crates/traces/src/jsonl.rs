@@ -14,7 +14,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{AtomicFile, Error, Trace};
+use catamount_base::AtomicFile;
+
+use crate::{Error, Trace};
 
 /// Reads a stream of traces, one at a time, in constant memory but for the names seen.
 pub struct Reader<R> {
@@ -77,9 +79,9 @@ pub fn read(path: &Path) -> Result<Vec<Trace>, Error> {
 
 /// Writes a whole file; the old one stays until the new one is complete.
 pub fn write<'a>(path: &Path, traces: impl IntoIterator<Item = &'a Trace>) -> Result<(), Error> {
-    let mut file = AtomicFile::create(path)?;
+    let mut file = AtomicFile::create(path).map_err(Error::io(path))?;
     write_to(&mut file, traces).map_err(Error::io(path))?;
-    file.commit()
+    file.commit().map_err(Error::io(path))
 }
 
 /// Writes traces to anything, one a line.

@@ -12,7 +12,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AtomicFile, Error, Origin, Step, Theorem, Trace};
+use catamount_base::AtomicFile;
+
+use crate::{Error, Origin, Step, Theorem, Trace};
 
 /// What Lean prints once nothing is left to prove.
 const NO_GOALS: &str = "no goals";
@@ -142,9 +144,9 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, Error> {
 /// Writes a file as the benchmark does, a JSON list; the old file stays until the new one is
 /// complete.
 pub fn write<'a>(path: &Path, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), Error> {
-    let mut file = AtomicFile::create(path)?;
+    let mut file = AtomicFile::create(path).map_err(Error::io(path))?;
     write_to(&mut file, entries).map_err(Error::io(path))?;
-    file.commit()
+    file.commit().map_err(Error::io(path))
 }
 
 fn write_to<'a>(

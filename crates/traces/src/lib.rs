@@ -18,7 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod atomic;
+#![forbid(unsafe_code)]
+
 mod error;
 mod folds;
 mod format;
@@ -32,7 +33,6 @@ mod steps;
 mod theorem;
 mod validate;
 
-pub use atomic::AtomicFile;
 pub use error::Error;
 pub use folds::folds;
 pub use format::{Format, Loaded, Skipped, detect, read_any, write_any};

@@ -2,14 +2,16 @@
 //! trained on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AtomicFile, Error};
+use catamount_base::{AtomicFile, Content};
+
+use crate::Error;
 
 /// The name of the manifest in a data folder.
 pub const MANIFEST: &str = "manifest.json";
@@ -91,9 +93,9 @@ impl Manifest {
         let path = folder.join(MANIFEST);
         let mut text = serde_json::to_vec_pretty(self).map_err(|e| Error::file(&path, e))?;
         text.push(b'\n');
-        let mut file = AtomicFile::create(&path)?;
+        let mut file = AtomicFile::create(&path).map_err(Error::io(&path))?;
         file.write_all(&text).map_err(Error::io(&path))?;
-        file.commit()
+        file.commit().map_err(Error::io(&path))
     }
 
     /// Reads a folder's manifest.
@@ -126,7 +128,6 @@ impl Manifest {
 }
 
 fn hash_file(path: &Path) -> Result<(u64, String), Error> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path).map_err(Error::io(path))?).map_err(Error::io(path))?;
-    Ok((hasher.count(), hasher.finalize().to_hex().to_string()))
+    let bytes = fs::metadata(path).map_err(Error::io(path))?.len();
+    Ok((bytes, Content::read(path).map_err(Error::io(path))?.to_string()))
 }

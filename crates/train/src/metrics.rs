@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use catamount_traces::AtomicFile;
+use catamount_base::AtomicFile;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::{quantile, sorted};
@@ -166,13 +166,13 @@ impl Metrics {
             }
             let kept =
                 |line: &&[u8]| serde_json::from_slice::<Line>(line).is_ok_and(|l| l.step <= step);
-            let mut file = AtomicFile::create(path)?;
+            let mut file = AtomicFile::create(path).map_err(Error::file(path))?;
             for line in bytes.split(|b| *b == b'\n').filter(kept) {
                 file.write_all(line)
                     .and_then(|()| file.write_all(b"\n"))
                     .map_err(Error::file(path))?;
             }
-            file.commit()?;
+            file.commit().map_err(Error::file(path))?;
         }
         let lines =
             OpenOptions::new().create(true).append(true).open(path).map_err(Error::file(path))?;

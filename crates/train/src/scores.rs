@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-use catamount_traces::{AtomicFile, Trace};
+use catamount_base::AtomicFile;
+use catamount_traces::Trace;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dataset, Error, Result};
@@ -95,13 +96,13 @@ impl Scores {
 
     /// Writes them; an old file stays until the new one is complete.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let mut file = AtomicFile::create(path)?;
+        let mut file = AtomicFile::create(path).map_err(Error::file(path))?;
         for (name, logp) in &self.0 {
             let line = Line { name: name.clone(), logp: logp.clone() };
             let text = serde_json::to_string(&line).expect("JSON of plain values");
             writeln!(file, "{text}").map_err(Error::file(path))?;
         }
-        Ok(file.commit()?)
+        file.commit().map_err(Error::file(path))
     }
 }
 

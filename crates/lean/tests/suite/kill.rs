@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_lean::{Lean, Options};
-use catamount_search::{Environment, STRATEGIES, Stream};
+use catamount_search::{Environment, StrategyKind, Stream};
 
 use crate::search::evaluate;
 use crate::setup::options;
 
 /// One strategy after another.
 fn table(lean: &Arc<dyn Environment>) -> Vec<Vec<Record>> {
-    STRATEGIES.map(|strategy| evaluate(lean, strategy, 3)).to_vec()
+    StrategyKind::ALL.map(|strategy| evaluate(lean, strategy, 3)).to_vec()
 }
 
 /// An environment whose processes can be told from those of other tests by what they import.

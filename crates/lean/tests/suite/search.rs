@@ -7,7 +7,7 @@ use catamount_evaluate::driver::{Job, Plan, search_all};
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_lean::Lean;
 use catamount_policies::Ngram;
-use catamount_search::{Checked, Environment, STRATEGIES, SearchSettings};
+use catamount_search::{Checked, Deployment, Environment, StrategyKind};
 use catamount_traces::Trace;
 
 use crate::setup::{options, traced};
@@ -32,7 +32,7 @@ fn parts() -> (Vec<&'static Trace>, Vec<&'static Trace>) {
 }
 
 /// The records of one strategy's evaluation, by theorem.
-pub fn evaluate(lean: &Arc<dyn Environment>, strategy: &str, every: usize) -> Vec<Record> {
+pub fn evaluate(lean: &Arc<dyn Environment>, strategy: StrategyKind, every: usize) -> Vec<Record> {
     let (searched, learned) = parts();
     let mut policy = Ngram::fit(learned, 1.0).unwrap();
     let job = |trace: &&Trace| Job {
@@ -42,9 +42,7 @@ pub fn evaluate(lean: &Arc<dyn Environment>, strategy: &str, every: usize) -> Ve
         tree: false,
     };
     let plan = Plan {
-        strategy: strategy.into(),
-        settings: SearchSettings::default(),
-        budget: 16,
+        deployment: Deployment::new(strategy, 16).unwrap(),
         seed: 7,
         time_limit: None,
         concurrency: 6,
@@ -54,8 +52,7 @@ pub fn evaluate(lean: &Arc<dyn Environment>, strategy: &str, every: usize) -> Ve
     let jobs = searched.iter().step_by(every).map(job).collect();
     search_all(lean, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut |done| {
         records.push(done.record)
-    })
-    .unwrap();
+    });
     records.sort_by(|a, b| a.theorem.cmp(&b.theorem));
     records
 }
@@ -65,7 +62,7 @@ fn every_strategy_finds_proofs_that_stand() {
     let environment: Arc<dyn Environment> = Arc::new(Lean::new(options()).unwrap());
     let (searched, _) = parts();
     let mut proofs = Vec::new();
-    for strategy in STRATEGIES {
+    for strategy in StrategyKind::ALL {
         let records = evaluate(&environment, strategy, 1);
         assert_eq!(records.len(), searched.len());
         assert!(records.iter().all(|r| r.outcome != Outcome::Error), "{strategy}: {records:?}");

@@ -2,11 +2,12 @@
 
 use catamount_figure::{Axis, Figure, Series};
 use catamount_objective::{Objective, Prior};
+use catamount_search::StrategyKind;
 
 use super::{apart_dots, surrogate};
 use crate::check::{Check, Finding, budgets, largest};
 use crate::elasticity::deployed;
-use crate::explore::simulation_settings;
+use crate::explore::simulation;
 use crate::theory::TheoryError;
 use crate::tree::{Branch, ProofTree};
 
@@ -46,7 +47,7 @@ pub fn absorption() -> Result<Finding, TheoryError> {
         let share = if q > 0.0 { q } else { 1.0 };
         let chain = ProofTree::chain(&P)?;
         let tree = (1..=2).try_fold(chain, |tree, t| tree.deviate(t, share, &branch))?;
-        let star = deployed(&tree, "dfs", &simulation_settings(), FOLLOWED)?.weights;
+        let star = deployed(&tree, &simulation(StrategyKind::Dfs, FOLLOWED)?)?.weights;
         for n in budgets(2, FOLLOWED, 1) {
             let plain = surrogate(Objective::Bfs, n, Prior::NONE, &P)?[0];
             let found = star[0][n as usize - 1] - plain;

@@ -3,11 +3,12 @@
 
 use catamount_figure::{Axis, Figure, Grid, Series};
 use catamount_objective::{Objective, Surrogate};
+use catamount_search::StrategyKind;
 
 use super::apart_dots;
 use crate::check::{Check, Finding, budgets, largest, rise};
 use crate::elasticity::deployed;
-use crate::explore::simulation_settings;
+use crate::explore::simulation;
 use crate::rollout::rollout;
 use crate::theory::TheoryError;
 use crate::tree::{Branch, ProofTree};
@@ -32,7 +33,7 @@ fn outer_elasticity(x: f64, rollouts: u64) -> f64 {
 /// w*, its surrogate and the two terms of their difference, against N.
 pub fn bypass() -> Result<Finding, TheoryError> {
     let tree = even_tree()?;
-    let machine = deployed(&tree, "pass", &simulation_settings(), 2 * FOLLOWED)?;
+    let machine = deployed(&tree, &simulation(StrategyKind::Pass, 2 * FOLLOWED)?)?;
     let grid = budgets(1, 256, 8);
     let mut panels = Grid::new("Alternative proofs deflate the deployed weight of Pass@N", 2)
         .subtitle(

@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 use catamount_figure::{Axis, Figure, Grid, Series};
 use catamount_objective::{Objective, Prior};
-use catamount_search::STRATEGIES;
+use catamount_search::StrategyKind;
 
 use super::surrogate;
 use crate::check::{Check, Finding, largest};
 use crate::elasticity::{Deployed, deployed};
-use crate::explore::simulation_settings;
+use crate::explore::simulation;
 use crate::theory::TheoryError;
 use crate::tree::{Branch, ProofTree};
 
@@ -38,13 +38,17 @@ fn trees() -> Result<[(&'static str, ProofTree); 4], TheoryError> {
     ])
 }
 
+fn is_depth_first(strategy: StrategyKind) -> bool {
+    matches!(strategy, StrategyKind::Dfs | StrategyKind::Rdfs | StrategyKind::Vdfs)
+}
+
 /// One strategy on one tree.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The tree.
     pub tree: &'static str,
     /// The deployed strategy.
-    pub strategy: &'static str,
+    pub strategy: StrategyKind,
     /// What it does, for every budget up to the table's.
     pub deployed: Deployed,
     /// Its surrogate's weights at the table's budget.
@@ -84,12 +88,12 @@ impl Row {
 pub fn rows() -> Result<Vec<Row>, TheoryError> {
     let mut rows = Vec::new();
     for (name, tree) in trees()? {
-        for strategy in STRATEGIES {
-            let objective: Objective = strategy.parse()?;
+        for strategy in StrategyKind::ALL {
+            let objective: Objective = strategy.name().parse()?;
             rows.push(Row {
                 tree: name,
                 strategy,
-                deployed: deployed(&tree, strategy, &simulation_settings(), BUDGET)?,
+                deployed: deployed(&tree, &simulation(strategy, BUDGET)?)?,
                 surrogate: surrogate(objective, BUDGET, Prior::NONE, &P)?,
                 uniform: surrogate(Objective::Ua, BUDGET, Prior::NONE, &P)?,
             });
@@ -141,27 +145,26 @@ pub fn deployment(rows: &[Row]) -> Result<Finding, TheoryError> {
         };
         panels = panels.panel(
             Figure::new(name)
-                .x(Axis::categories("", STRATEGIES))
+                .x(Axis::categories("", StrategyKind::ALL.map(StrategyKind::name)))
                 .y(Axis::linear("error").from(0.0).to(1.0))
                 .add(Series::bars_of("own surrogate", of(Row::own_error)))
                 .add(Series::bars_of("ua", of(Row::uniform_error)))
                 .add(Series::bars_of("ce", of(Row::ce_error))),
         );
     }
-    let exact = rows
-        .iter()
-        .filter(|row| row.tree == "chain" && ["dfs", "rdfs", "vdfs"].contains(&row.strategy));
-    let truth = |tree: &str, strategy: &str, t: usize| {
+    let exact = rows.iter().filter(|row| row.tree == "chain" && is_depth_first(row.strategy));
+    let truth = |tree: &str, strategy: StrategyKind, t: usize| {
         rows.iter()
             .find(|row| row.tree == tree && row.strategy == strategy)
             .map_or(f64::NAN, |row| row.truth(t))
     };
-    let every =
-        || STRATEGIES.into_iter().flat_map(|strategy| (0..P.len()).map(move |t| (strategy, t)));
+    let every = || {
+        StrategyKind::ALL.into_iter().flat_map(|strategy| (0..P.len()).map(move |t| (strategy, t)))
+    };
     let inflated = largest(every().map(|(s, t)| truth("bypass", s, t) - truth("chain", s, t)));
     let relieved = largest(
         every()
-            .filter(|(s, _)| *s == "dfs")
+            .filter(|(s, _)| *s == StrategyKind::Dfs)
             .map(|(s, t)| truth("chain", s, t) - truth("absorbing", s, t)),
     );
     let crossings = rows
@@ -222,7 +225,7 @@ pub fn deployment_by_budget(rows: &[Row]) -> Result<Finding, TheoryError> {
         .panel_size(270.0, 220.0);
     let (mut started, mut spent_anyway, mut raised) = (0f64, f64::NEG_INFINITY, f64::NEG_INFINITY);
     for row in rows.iter().filter(|row| row.tree == "trap") {
-        let objective: Objective = row.strategy.parse()?;
+        let objective: Objective = row.strategy.name().parse()?;
         let star = |n: u64| row.deployed.weights[1][n as usize - 1];
         let first = (1..=BUDGET).find(|&n| star(n).is_finite()).unwrap_or(BUDGET);
         let least =
@@ -231,14 +234,16 @@ pub fn deployment_by_budget(rows: &[Row]) -> Result<Finding, TheoryError> {
             .map(|n| Ok((n as f64, surrogate(objective, n, Prior::NONE, &P)?[1])))
             .collect::<Result<Vec<_>, TheoryError>>()?;
         match row.strategy {
-            "bfs" | "mcts" => spent_anyway = largest([spent_anyway, star(first)]),
+            StrategyKind::Bfs | StrategyKind::Mcts => {
+                spent_anyway = largest([spent_anyway, star(first)])
+            }
             _ => started = largest([started, (star(first) - 1.0).abs()]),
         }
-        if ["dfs", "rdfs", "vdfs"].contains(&row.strategy) {
+        if is_depth_first(row.strategy) {
             raised = largest([raised, largest(hat.iter().map(|&(n, hat)| hat - star(n as u64)))]);
         }
         panels = panels.panel(
-            Figure::new(row.strategy)
+            Figure::new(row.strategy.name())
                 .x(Axis::linear("budget N (expansions)")
                     .from(2.0)
                     .to(BUDGET as f64)

@@ -3,11 +3,12 @@
 
 use catamount_figure::{Axis, Figure, Series};
 use catamount_objective::{Objective, Prior};
+use catamount_search::StrategyKind;
 
 use super::{apart_dots, surrogate};
 use crate::check::{Check, Finding, largest};
 use crate::elasticity::deployed;
-use crate::explore::simulation_settings;
+use crate::explore::simulation;
 use crate::theory::TheoryError;
 use crate::tree::{Branch, ProofTree};
 
@@ -36,7 +37,7 @@ pub fn excursion() -> Result<Finding, TheoryError> {
         let chain = ProofTree::chain(&P)?;
         let tree = (1..=2)
             .try_fold(chain, |tree, t| tree.deviate(t, 1.0, &Branch::Detour { cost: kappa }))?;
-        let star = deployed(&tree, "dfs", &simulation_settings(), LAST)?.weights;
+        let star = deployed(&tree, &simulation(StrategyKind::Dfs, LAST)?)?.weights;
         let star = |n: u64| star[0][n as usize - 1];
         let mut lines = Vec::new();
         for &n in &grid {

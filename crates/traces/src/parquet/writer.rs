@@ -13,7 +13,9 @@ use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::parser::parse_message_type;
 
 use super::Shape;
-use crate::{AtomicFile, Error, Step, Theorem, Trace, jsonl};
+use catamount_base::AtomicFile;
+
+use crate::{Error, Step, Theorem, Trace, jsonl};
 
 /// Traces to a row group: small enough to buffer, large enough to compress.
 const GROUP: usize = 8192;
@@ -56,7 +58,7 @@ pub fn write(path: &Path, traces: &[Trace], shape: Shape) -> Result<(), Error> {
             reason,
         })?;
     }
-    let file = AtomicFile::create(path)?;
+    let file = AtomicFile::create(path).map_err(Error::io(path))?;
     let broken = |e: ParquetError| Error::file(path, format!("cannot write Parquet: {e}"));
     let schema = Arc::new(
         parse_message_type(if shape == Shape::Nested { NESTED } else { FLAT }).map_err(broken)?,
@@ -73,7 +75,7 @@ pub fn write(path: &Path, traces: &[Trace], shape: Shape) -> Result<(), Error> {
         .map_err(broken)?;
         group.close().map_err(broken)?;
     }
-    writer.into_inner().map_err(broken)?.commit()
+    writer.into_inner().map_err(broken)?.commit().map_err(Error::io(path))
 }
 
 type Group<'a> = SerializedRowGroupWriter<'a, AtomicFile>;

@@ -1,0 +1,107 @@
+//! How far long work is: a bar with a rate and an estimate on a terminal, a line now and then
+//! elsewhere. Always on standard error, so that results can be piped.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Between two lines where there is no terminal.
+const LINES: Duration = Duration::from_secs(30);
+
+/// Long work on display.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    unit: String,
+    /// When the next line is due, where there is no terminal; none if nobody looks.
+    due: Option<Mutex<Instant>>,
+}
+
+impl Progress {
+    /// Work on so many items of a kind.
+    pub fn new(items: u64, unit: &str) -> Self {
+        let template = format!(
+            "{{prefix}}{{bar:30}} {{pos}}/{{len}} {unit}  {{per_sec}}  {{elapsed}} + {{eta}} left  \
+             {{msg}}"
+        );
+        let style = ProgressStyle::with_template(&template).expect("a fixed template");
+        let bar = ProgressBar::new(items).with_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        let terminal = std::io::stderr().is_terminal();
+        let due = (!terminal).then(|| Mutex::new(Instant::now() + LINES));
+        Progress { bar, unit: unit.to_string(), due }
+    }
+
+    /// Work that nobody watches.
+    pub fn hidden() -> Self {
+        Progress { bar: ProgressBar::hidden(), unit: String::new(), due: None }
+    }
+
+    /// With a name in front.
+    pub fn named(self, name: &str) -> Self {
+        self.bar.set_prefix(format!("{name} "));
+        self
+    }
+
+    /// Begins at a position that an earlier process reached: its speed says nothing about this one.
+    pub fn resumed_at(&self, position: u64) {
+        self.bar.set_position(position);
+        self.bar.reset_eta();
+    }
+
+    /// Sets how many items there are.
+    pub fn set_length(&self, items: u64) {
+        self.bar.set_length(items);
+    }
+
+    /// Sets how many items are done.
+    pub fn set_position(&self, position: u64) {
+        self.bar.set_position(position);
+        self.line();
+    }
+
+    /// So many items more are done.
+    pub fn advance(&self, items: u64) {
+        self.bar.inc(items);
+        self.line();
+    }
+
+    /// Says something beside the numbers.
+    pub fn set_message(&self, message: impl Into<String>) {
+        self.bar.set_message(message.into());
+    }
+
+    /// Writes a line above the bar.
+    pub fn say(&self, line: impl AsRef<str>) {
+        self.bar.suspend(|| eprintln!("{}", line.as_ref()));
+    }
+
+    /// Does something that writes to the terminal itself.
+    pub fn suspended<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.bar.suspend(work)
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self) {
+        let Some(due) = &self.due else { return };
+        let Ok(mut due) = due.try_lock() else { return };
+        let now = Instant::now();
+        if now < *due {
+            return;
+        }
+        *due = now + LINES;
+        let (at, of) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        let (prefix, message) = (self.bar.prefix(), self.bar.message());
+        let left = indicatif::HumanDuration(self.bar.eta());
+        eprintln!(
+            "{prefix}{at}/{of} {}  {:.1}/s  {left} left  {message}",
+            self.unit,
+            self.bar.per_sec()
+        );
+    }
+}

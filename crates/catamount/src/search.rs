@@ -1,0 +1,107 @@
+//! `--strategy`, `--budget` and the rest of a deployment.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use catamount_search::{Deployment, Overrides, ParameterHelp, StrategyKind};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[arg(long, required = true, value_delimiter = ',', help = strategies())]
+    pub strategy: Vec<StrategyKind>,
+    #[arg(long, allow_negative_numbers = true, help = common("budget"))]
+    pub budget: u64,
+    /// Seed of every random stream.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    #[arg(long, help = common("max_depth"))]
+    pub max_depth: Option<u64>,
+    #[arg(long, allow_negative_numbers = true, help = common("temperature"))]
+    pub temperature: Option<f64>,
+    #[arg(long, allow_negative_numbers = true, help = common("top_p"))]
+    pub top_p: Option<f64>,
+    #[arg(long, help = common("distinct"))]
+    pub distinct: bool,
+    #[arg(long, help = common("max_tokens"))]
+    pub max_tokens: Option<u64>,
+    /// Wall-clock cap per theorem, in seconds.
+    #[arg(long, allow_negative_numbers = true)]
+    pub time_limit: Option<f64>,
+    #[arg(long = "set", value_name = "KEY=VALUE", help = own())]
+    pub set: Vec<String>,
+}
+
+impl Arguments {
+    /// What these arguments say about one strategy.
+    pub fn deployment(&self, strategy: StrategyKind) -> Result<Deployment> {
+        let mut overrides = Overrides::default();
+        for pair in &self.set {
+            if let Err(error) = overrides.set_pair(pair) {
+                bail!("--set {pair}: {error}");
+            }
+        }
+        for (key, value) in [("max_depth", self.max_depth), ("max_tokens", self.max_tokens)] {
+            value.map(|value| overrides.set(key, value)).transpose()?;
+        }
+        for (key, value) in [("temperature", self.temperature), ("top_p", self.top_p)] {
+            value.map(|value| overrides.set(key, value)).transpose()?;
+        }
+        if self.distinct {
+            overrides.set("distinct", true)?;
+        }
+        Ok(Deployment::overridden(strategy, self.budget, &overrides)?)
+    }
+
+    /// The deployment of a command that takes one strategy.
+    pub fn single(&self) -> Result<Deployment> {
+        match self.strategy[..] {
+            [strategy] => self.deployment(strategy),
+            _ => bail!("one theorem is searched with one --strategy"),
+        }
+    }
+
+    pub fn time_limit(&self) -> Result<Option<Duration>> {
+        let duration = |seconds: f64| match Duration::try_from_secs_f64(seconds) {
+            Ok(duration) if !duration.is_zero() => Ok(duration),
+            _ => bail!("--time-limit is a positive number of seconds, not {seconds}"),
+        };
+        self.time_limit.map(duration).transpose()
+    }
+}
+
+/// The paper's values, for commands that sample without searching.
+pub fn paper() -> Deployment {
+    Deployment::new(StrategyKind::Bfs, 1).expect("a budget in range")
+}
+
+fn strategies() -> String {
+    format!(
+        "{}. An evaluation takes several, with commas between them: the searches of all of them \
+         flow through one policy",
+        StrategyKind::ALL.map(StrategyKind::name).join(", ")
+    )
+}
+
+fn common(key: &str) -> String {
+    let known = Deployment::common_parameters();
+    known.iter().find(|parameter| parameter.key == key).map(described).unwrap_or_default()
+}
+
+fn own() -> String {
+    let own = StrategyKind::ALL.into_iter().flat_map(StrategyKind::parameters);
+    let lines: Vec<String> =
+        own.map(|parameter| format!("{}: {}", parameter.key, described(&parameter))).collect();
+    format!("A setting of a strategy; again for more.\n{}", lines.join("\n"))
+}
+
+fn described(parameter: &ParameterHelp) -> String {
+    let default = parameter.default.as_ref();
+    let default = default.map(|value| format!(" [default: {value}]")).unwrap_or_default();
+    format!("{} ({}){default}", capital(parameter.help), parameter.allowed)
+}
+
+/// Help texts begin with a capital letter; settings' descriptions also stand inside sentences.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

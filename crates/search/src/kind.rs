@@ -1,0 +1,301 @@
+//! The deployed strategies. A new one is a file, which says everything about it ([`Method`]), and a
+//! line at the end of this one.
+
+use crate::parameter::{Parameter, SettingError, Value};
+use crate::strategy::Strategy;
+
+/// What a strategy's file says about it; implemented by the strategy's parameters.
+pub trait Method: Clone + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+    /// Its name on command lines, in files and in logs; also the prefix of its parameters.
+    const NAME: &'static str;
+    /// Its name in tables and figures.
+    const LABEL: &'static str;
+    /// The objectives whose surrogate models it, its own first.
+    const OBJECTIVES: &'static [&'static str];
+    /// Its parameters.
+    const PARAMETERS: &'static [Parameter<Self>];
+    /// A search that starts at the root.
+    fn strategy(&self) -> Box<dyn Strategy>;
+}
+
+/// Sets a parameter of a method by its whole name, such as `bfs_beam`; none if it has no such one.
+pub(crate) fn set<M: Method>(
+    method: &mut M,
+    key: &str,
+    value: &Value,
+) -> Option<Result<(), SettingError>> {
+    let name = key.strip_prefix(M::NAME)?.strip_prefix('_')?;
+    let parameter = M::PARAMETERS.iter().find(|parameter| parameter.name == name)?;
+    Some(if parameter.set(method, value) {
+        Ok(())
+    } else {
+        let allowed = parameter.allowed();
+        Err(SettingError::Refused { key: key.to_string(), value: value.to_string(), allowed })
+    })
+}
+
+/// The parameters of a method with their values, by their whole names.
+pub(crate) fn get<M: Method>(method: &M) -> Vec<(String, Value)> {
+    let value = |parameter: &Parameter<M>| {
+        Some((format!("{}_{}", M::NAME, parameter.name), parameter.get(method)?))
+    };
+    M::PARAMETERS.iter().filter_map(value).collect()
+}
+
+/// Makes the two enumerations of a list of strategies: `StrategyKind`, which is a name, and
+/// `StrategySettings`, which has the parameters too.
+macro_rules! strategies {
+    ($($variant:ident = $method:ty),+ $(,)?) => {
+        /// A deployed strategy.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum StrategyKind {
+            $(#[doc = concat!("See [`", stringify!($method), "`].")] $variant),+
+        }
+
+        /// A strategy with its parameters.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) enum StrategySettings {
+            $($variant($method)),+
+        }
+
+        impl StrategyKind {
+            /// Every strategy, in the paper's order.
+            pub const ALL: [StrategyKind; [$(stringify!($variant)),+].len()] =
+                [$(StrategyKind::$variant),+];
+
+            /// Its name on command lines, in files and in logs.
+            pub fn name(self) -> &'static str {
+                match self { $(StrategyKind::$variant => <$method as $crate::Method>::NAME),+ }
+            }
+
+            /// Its name in tables and figures.
+            pub fn label(self) -> &'static str {
+                match self { $(StrategyKind::$variant => <$method as $crate::Method>::LABEL),+ }
+            }
+
+            /// The objectives whose surrogate models it, its own first.
+            pub fn objectives(self) -> &'static [&'static str] {
+                match self { $(StrategyKind::$variant => <$method as $crate::Method>::OBJECTIVES),+ }
+            }
+
+            /// Its parameters, by their whole names, with what they may be.
+            pub fn parameters(self) -> Vec<$crate::ParameterHelp> {
+                match self { $(StrategyKind::$variant => {
+                    let prefix = concat_name(<$method as $crate::Method>::NAME);
+                    let default = <$method>::default();
+                    <$method as $crate::Method>::PARAMETERS
+                        .iter()
+                        .map(|parameter| parameter.describe(&prefix, &default))
+                        .collect()
+                }),+ }
+            }
+
+            /// The strategy with the paper's parameters.
+            pub(crate) fn settings(self) -> StrategySettings {
+                match self {
+                    $(StrategyKind::$variant => StrategySettings::$variant(<$method>::default())),+
+                }
+            }
+        }
+
+        impl StrategySettings {
+            pub(crate) fn kind(&self) -> StrategyKind {
+                match self { $(StrategySettings::$variant(_) => StrategyKind::$variant),+ }
+            }
+
+            pub(crate) fn set(
+                &mut self,
+                key: &str,
+                value: &$crate::Value,
+            ) -> Option<Result<(), $crate::SettingError>> {
+                match self {
+                    $(StrategySettings::$variant(method) => $crate::kind::set(method, key, value)),+
+                }
+            }
+
+            pub(crate) fn get(&self) -> Vec<(String, $crate::Value)> {
+                match self {
+                    $(StrategySettings::$variant(method) => $crate::kind::get(method)),+
+                }
+            }
+
+            pub(crate) fn strategy(&self) -> Box<dyn $crate::Strategy> {
+                match self {
+                    $(StrategySettings::$variant(method) => $crate::Method::strategy(method)),+
+                }
+            }
+        }
+
+        impl std::str::FromStr for StrategyKind {
+            type Err = $crate::UnknownStrategy;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let known = || StrategyKind::ALL.into_iter();
+                known().find(|kind| kind.name() == text).ok_or_else(|| $crate::UnknownStrategy {
+                    name: text.to_string(),
+                    known: known().map(StrategyKind::name).collect(),
+                })
+            }
+        }
+    };
+}
+
+/// What stands before the names of a strategy's parameters.
+fn concat_name(name: &str) -> String {
+    format!("{name}_")
+}
+
+/// A strategy's name that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown strategy `{name}`{}; the known ones are {}", hint(.name, .known),
+    .known.join(", "))]
+pub struct UnknownStrategy {
+    /// The name as given.
+    pub name: String,
+    /// The names there are.
+    pub known: Vec<&'static str>,
+}
+
+fn hint(name: &str, known: &[&'static str]) -> String {
+    let near = catamount_base::nearest(name, known.iter().copied());
+    near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
+}
+
+impl StrategyKind {
+    /// Whether an objective's surrogate models this strategy.
+    pub fn is_modelled_by(self, objective: &str) -> bool {
+        self.objectives().contains(&objective)
+    }
+}
+
+impl std::fmt::Display for StrategyKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl serde::Serialize for StrategyKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for StrategyKind {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+// The line that a new strategy needs; the order is the paper's, and that of tables.
+strategies! {
+    Pass = crate::PassSettings,
+    Bfs = crate::BestFirstSettings,
+    Dfs = crate::Dfs,
+    Rdfs = crate::Rdfs,
+    Vdfs = crate::Vdfs,
+    Mcts = crate::MonteCarloSettings,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file of a new strategy holds: iterative broadening at the root, here in one test.
+    mod broad {
+        use crate::kind::Method;
+        use crate::parameter::Parameter;
+        use crate::strategy::{Choose, Expand, Strategy};
+        use crate::tree::{NodeId, Reached, Tree};
+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Broad {
+            pub width: usize,
+        }
+
+        impl Default for Broad {
+            fn default() -> Self {
+                Broad { width: 3 }
+            }
+        }
+
+        impl Method for Broad {
+            const NAME: &'static str = "broad";
+            const LABEL: &'static str = "Broad";
+            const OBJECTIVES: &'static [&'static str] = &["pass"];
+            const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::whole(
+                "width",
+                1..=9,
+                "samples at the root",
+                |s| s.width as u64,
+                |s, v| s.width = v as usize,
+            )];
+
+            fn strategy(&self) -> Box<dyn Strategy> {
+                Box::new(self.clone())
+            }
+        }
+
+        impl Strategy for Broad {
+            fn select(&mut self, _: &Tree, _: &mut Choose<'_>) -> Vec<Expand> {
+                vec![Expand { node: NodeId::ROOT, samples: self.width }]
+            }
+
+            fn update(&mut self, _: &Tree, _: NodeId, _: Reached) {}
+
+            fn score(&self, _: &Tree, _: NodeId) -> Option<f64> {
+                None
+            }
+
+            fn key(&self) -> Vec<u64> {
+                Vec::new()
+            }
+
+            fn boxed_clone(&self) -> Box<dyn Strategy> {
+                Box::new(self.clone())
+            }
+        }
+    }
+
+    /// The same list with one line more: everything else follows from the strategy's file.
+    mod longer {
+        use super::super::concat_name;
+
+        strategies! {
+            Bfs = crate::BestFirstSettings,
+            Broad = super::broad::Broad,
+        }
+    }
+
+    #[test]
+    fn a_new_strategy_is_a_file_and_a_line() {
+        let kind: longer::StrategyKind = "broad".parse().unwrap();
+        assert_eq!((kind.name(), kind.label()), ("broad", "Broad"));
+        assert!(longer::StrategyKind::ALL.contains(&kind) && kind.objectives() == ["pass"]);
+        let help = &kind.parameters()[0];
+        assert_eq!((help.key.as_str(), &help.default), ("broad_width", &Some(Value::Whole(3))));
+        let mut settings = kind.settings();
+        assert_eq!(settings.kind(), kind);
+        let refused = settings.set("broad_width", &Value::Whole(10)).unwrap().unwrap_err();
+        assert!(refused.to_string().contains("from 1 to 9"), "{refused}");
+        assert_eq!(settings.set("bfs_beam", &Value::Whole(2)), None, "not its own");
+        settings.set("broad_width", &Value::Whole(5)).unwrap().unwrap();
+        assert_eq!(settings.get(), [("broad_width".to_string(), Value::Whole(5))]);
+        let mut search = crate::Search::new(settings.strategy(), 8, 2);
+        let expand = crate::Expand { node: crate::NodeId::ROOT, samples: 5 };
+        assert_eq!(search.ask(&mut |_| 0), crate::Ask::Expand(vec![expand]));
+    }
+
+    #[test]
+    fn names_are_read_back_and_near_ones_are_guessed() {
+        for kind in StrategyKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+            assert!(kind.is_modelled_by(kind.name()), "{kind}");
+        }
+        assert!(
+            StrategyKind::Bfs.is_modelled_by("dfs") && !StrategyKind::Pass.is_modelled_by("bfs")
+        );
+        let error = "mtcs".parse::<StrategyKind>().unwrap_err().to_string();
+        assert!(error.contains("did you mean `mcts`") && error.contains("rdfs"), "{error}");
+    }
+}
