@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use catamount_evaluate::driver::{Job, Plan, search_all};
 use catamount_evaluate::log::{Outcome, Record};
-use catamount_search::{Environment, Fault, Policy, Request, RequestId, Sample, SearchSettings};
+use catamount_search::{
+    Deployment, Environment, Fault, Policy, Request, RequestId, Sample, StrategyKind,
+};
 use catamount_traces::Theorem;
 use common::Countdown;
 
@@ -24,9 +26,7 @@ fn search(policy: &mut dyn Policy, time_limit: Option<Duration>, stop: &AtomicBo
         .map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: false })
         .collect();
     let plan = Plan {
-        strategy: "bfs".into(),
-        settings: SearchSettings::default(),
-        budget: 40,
+        deployment: Deployment::new(StrategyKind::Bfs, 40).unwrap(),
         seed: 1,
         time_limit,
         concurrency: 4,
@@ -34,8 +34,7 @@ fn search(policy: &mut dyn Policy, time_limit: Option<Duration>, stop: &AtomicBo
     };
     let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
     let mut records = Vec::new();
-    search_all(&environment, policy, jobs, &plan, stop, &mut |done| records.push(done.record))
-        .unwrap();
+    search_all(&environment, policy, jobs, &plan, stop, &mut |done| records.push(done.record));
     records
 }
 
