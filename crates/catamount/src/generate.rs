@@ -56,6 +56,7 @@ impl OnDevice for &Arguments {
             state,
             samples: self.samples,
             stream: Stream::new(self.seed),
+            urn: None,
         });
         for (_, answer) in generator.poll() {
             for sample in answer.map_err(|fault| anyhow::anyhow!("{fault}"))? {

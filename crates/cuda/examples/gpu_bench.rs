@@ -328,6 +328,7 @@ fn decode(
                 state,
                 samples: 1,
                 stream: Stream::new(round * 1000 + i),
+                urn: None,
             });
         }
         let tokens = answers(&mut generator, batch)?;
@@ -348,7 +349,13 @@ fn decode(
     if profiled {
         for i in 0..batch as u64 {
             let state = format!("{:0>127}", i + 200_000);
-            generator.submit(Request { id: i, state, samples: 1, stream: Stream::new(i) });
+            generator.submit(Request {
+                id: i,
+                state,
+                samples: 1,
+                stream: Stream::new(i),
+                urn: None,
+            });
         }
         let cuda = generator.model().backend.clone();
         let timings = cuda.profile(|| answers(&mut generator, batch).map(|_| ()))?;

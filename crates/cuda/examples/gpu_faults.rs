@@ -146,6 +146,7 @@ fn child_sample() -> Outcome<()> {
             state,
             samples: 8,
             stream: Stream::new(5).child(i as u64),
+            urn: None,
         });
     }
     let mut answers = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use catamount_model::{AdamW, Backend, Heads, Kind, Lora, Packed, Result, Sampling};
+use catamount_model::{AdamW, Backend, Draws, Heads, Kind, Lora, Packed, Result, Sampling};
 use cudarc::driver::result;
 
 use crate::cuda::{Cuda, Precision, long_enough, row_threads};
@@ -469,15 +469,12 @@ impl Backend for Cuda {
 
     fn sample(
         &self,
-        n: usize,
         vocab: usize,
         logits: &CudaTensor,
         sampling: Sampling,
-        uniforms: &[f32],
-        tokens: &mut [u32],
-        log_p: &mut [f32],
+        draws: &mut Draws,
     ) -> Result<()> {
-        self.draw(n, vocab, logits, sampling, uniforms, tokens, log_p)
+        self.draw(vocab, logits, sampling, draws)
     }
 }
 

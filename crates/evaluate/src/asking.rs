@@ -8,6 +8,7 @@ use catamount_search::{Policy, Request, RequestId};
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
 use crate::driver::{Answered, Event};
+use crate::redraw::Redraw;
 
 /// Answers questions until nobody can ask any more. An empty answer says that the policy has given
 /// up on what it was asked.
@@ -16,6 +17,7 @@ pub(crate) fn answer_questions(
     questions: &Receiver<Vec<Request>>,
     events: &Sender<Event>,
 ) {
+    let policy = &mut Redraw::new(policy);
     let mut open = HashSet::new();
     loop {
         if open.is_empty() {

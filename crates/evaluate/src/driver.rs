@@ -331,9 +331,9 @@ impl Driver {
             Progress::Asks(proof, asked) => {
                 let missing = asked.len();
                 let first = QUESTIONS.fetch_add(missing as u64, Ordering::Relaxed);
-                for (id, Asked { state, samples, stream }) in (first..).zip(asked) {
+                for (id, Asked { state, samples, stream, urn }) in (first..).zip(asked) {
                     self.keys.insert(id, first);
-                    self.asked.push(Request { id, state, samples, stream });
+                    self.asked.push(Request { id, state, samples, stream, urn });
                 }
                 self.clocks[cell].policy_takes(now);
                 let answers = (0..missing).map(|_| None).collect();

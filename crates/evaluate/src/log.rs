@@ -47,8 +47,15 @@ pub struct Record {
     pub valid: u64,
     /// Sampled tactics the prover rejected.
     pub rejected: u64,
-    /// Sampled tactics already tried at the same state.
+    /// Sampled tactics already tried at the same state: `expansions - duplicates` are distinct.
     pub duplicates: u64,
+    /// With distinct samples: draws that repeated a tactic and were drawn again. They cost tokens,
+    /// not expansions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub redrawn: u64,
+    /// With distinct samples: nodes at which nothing is left to draw.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub drawn_out: u64,
     /// Expansions spent at each depth, the root first: where the strategy spends its budget.
     pub depths: Vec<u64>,
     /// Tokens generated.
@@ -56,6 +63,10 @@ pub struct Record {
     /// Why, for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// How long one theorem of one cell took.

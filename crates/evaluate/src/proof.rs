@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use catamount_search::{
     Answer, Ask, Checked, Environment, Expand, Fault, Finish, NodeId, Reached, Sample, Search,
-    Session, StateId, Stream, Verdict,
+    Session, StateId, Stream, Urn, Verdict,
 };
 use catamount_traces::Theorem;
 
@@ -19,6 +19,7 @@ pub(crate) struct Asked {
     pub state: String,
     pub samples: usize,
     pub stream: Stream,
+    pub urn: Option<Urn>,
 }
 
 /// What became of a search after a round.
@@ -37,6 +38,14 @@ struct NodeState {
     made_by: u64,
     /// Questions asked here so far: each has its own stream.
     asked: u64,
+    /// What has been drawn here, where samples are distinct: the node's draws then share a stream.
+    urn: Option<Urn>,
+}
+
+impl NodeState {
+    fn new(state: StateId, text: String, made_by: u64, distinct: bool) -> Self {
+        NodeState { state, text, made_by, asked: 0, urn: distinct.then(Urn::default) }
+    }
 }
 
 /// A search in progress.
@@ -85,7 +94,7 @@ impl Proof {
             }
         };
         let root =
-            NodeState { state: StateId(0), text: session.root().to_string(), made_by: 0, asked: 0 };
+            NodeState::new(StateId(0), session.root().to_string(), 0, plan.deployment.distinct());
         let tree = job.tree.then(|| TreeRecord {
             theorem: theorem.name.clone(),
             root: root.text.clone(),
@@ -149,12 +158,18 @@ impl Proof {
         expand: Expand,
         samples: Vec<Sample>,
     ) -> Result<bool, Fault> {
-        if samples.len() != expand.samples {
+        let urn = self.nodes[expand.node.0 as usize].urn.clone();
+        // With an urn, fewer samples say that it is drawn out.
+        let missing = expand.samples.saturating_sub(samples.len());
+        if samples.len() > expand.samples || (missing > 0 && urn.is_none()) {
             return Err(Fault(format!(
                 "the policy gave {} samples where {} were asked for",
                 samples.len(),
                 expand.samples
             )));
+        }
+        if let Some(urn) = &urn {
+            self.search.remains(expand.node, urn.left());
         }
         for sample in samples {
             if !(sample.log_p.is_finite() && sample.log_p <= 0.0) {
@@ -185,17 +200,20 @@ impl Proof {
                 (Reached::Proved, _) => return Ok(true),
                 (Reached::Open(child), Some((state, text))) => {
                     debug_assert_eq!(child.0 as usize, self.nodes.len());
-                    self.nodes.push(NodeState {
-                        state,
-                        text,
-                        made_by: self.search.expansions(),
-                        asked: 0,
-                    });
+                    if let Some(share) = urn.as_ref().and_then(|urn| urn.share(&sample.tactic)) {
+                        self.search.weigh(child, share);
+                    }
+                    let made_by = self.search.expansions();
+                    self.nodes.push(NodeState::new(state, text, made_by, urn.is_some()));
                 }
                 // Valid, but beyond the depth limit: nothing will be tried there.
                 (_, Some((state, _))) => self.session.release(state),
                 _ => {}
             }
+        }
+        if let Some(urn) = urn.filter(|_| missing > 0) {
+            urn.set_left(0.0);
+            (0..missing).for_each(|_| self.search.tell_nothing_left(expand.node));
         }
         Ok(false)
     }
@@ -266,8 +284,12 @@ impl Proof {
     fn question(&mut self, expand: &Expand) -> Asked {
         let node = &mut self.nodes[expand.node.0 as usize];
         node.asked += 1;
-        let stream = self.stream.named("sample").child(u64::from(expand.node.0)).child(node.asked);
-        Asked { state: node.text.clone(), samples: expand.samples, stream }
+        let stream = self.stream.named("sample").child(u64::from(expand.node.0));
+        let (stream, urn) = match &node.urn {
+            Some(urn) => (stream, Some(urn.clone())),
+            None => (stream.child(node.asked), None),
+        };
+        Asked { state: node.text.clone(), samples: expand.samples, stream, urn }
     }
 
     fn grow(&mut self, node: NodeId, sample: &Sample, reached: Reached, text: String) {
@@ -293,6 +315,7 @@ impl Proof {
     }
 
     fn finished(self: Box<Self>, outcome: Outcome, tactics: Vec<String>) -> Box<Finished> {
+        let urns = || self.nodes.iter().flat_map(|node| &node.urn);
         let record = Record {
             theorem: self.theorem.name.clone(),
             outcome,
@@ -303,6 +326,8 @@ impl Proof {
             valid: self.counts.valid,
             rejected: self.counts.rejected,
             duplicates: self.counts.duplicates,
+            redrawn: urns().map(Urn::repeats).sum(),
+            drawn_out: urns().filter(|urn| urn.left() == 0.0).count() as u64,
             depths: self.search.depths().to_vec(),
             tokens: self.counts.tokens,
             reason: None,
@@ -373,6 +398,8 @@ fn failed(
         valid: 0,
         rejected: 0,
         duplicates: 0,
+        redrawn: 0,
+        drawn_out: 0,
         depths: Vec::new(),
         tokens: 0,
         reason: Some(fault.0),

@@ -1,6 +1,7 @@
 //! Training and sampling speed on the processor: 6 layers, width 256, vocabulary 4096. Run beside
 //! `benches/torch_reference.py`. Words on the command line choose parts: `train`, `equal`,
-//! `search`; none means all.
+//! `search`, `distinct` (the same samples without replacement, and what that costs); none means
+//! all.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use catamount_model::{
     Activations, AdamW, Backend, Batch, Config, Cpu, CpuTensor, Generator, GeneratorConfig, Keep,
     Kind, Model, Sampling, Tokenizer,
 };
-use catamount_search::{Policy, Request, Stream};
+use catamount_search::{Policy, Request, Stream, Urn};
 
 const SAMPLING: GeneratorConfig = GeneratorConfig {
     sampling: Sampling { temperature: 1.0, top_p: 1.0 },
@@ -39,8 +40,7 @@ fn peak_memory() -> f64 {
 
 /// Calls `work` once to warm up, then `repeats` times; it returns how many tokens it handled.
 fn measure(what: &str, repeats: usize, mut work: impl FnMut() -> usize) {
-    let chosen: Vec<String> = std::env::args().skip(1).collect();
-    if !chosen.is_empty() && !chosen.iter().any(|c| c == what) {
+    if !is_chosen(what) {
         return;
     }
     work();
@@ -63,6 +63,11 @@ fn measure(what: &str, repeats: usize, mut work: impl FnMut() -> usize) {
         "{what:8} {rate:6.0} tokens/s, {per_second:5.0} per processor second, {busy:.2} cores \
          busy, peak memory {memory:.0} MiB"
     );
+}
+
+fn is_chosen(what: &str) -> bool {
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    chosen.is_empty() || chosen.iter().any(|c| c == what)
 }
 
 /// A model with what training it needs.
@@ -120,15 +125,27 @@ fn batch(seed: u64, end: u32, share: f64) -> Batch {
     batch
 }
 
-/// Draws `samples` tactics for each of `states` different states of 64 tokens; returns how many
-/// tokens were drawn.
-fn sample(generator: &mut Generator<Cpu>, round: &mut u64, states: u64, samples: usize) -> usize {
+/// Draws `samples` tactics for each of `states` different states of 64 tokens, distinct ones or
+/// not; returns how many tokens were drawn.
+fn sample(
+    generator: &mut Generator<Cpu>,
+    round: &mut u64,
+    states: u64,
+    samples: usize,
+    distinct: bool,
+) -> usize {
     for id in 0..states {
         *round += 1;
         let state: String = (0..63)
             .map(|i| char::from(b'a' + (Stream::new(*round).uniform(i) * 26.0) as u8))
             .collect();
-        generator.submit(Request { id, state, samples, stream: Stream::new(9).child(*round) });
+        generator.submit(Request {
+            id,
+            state,
+            samples,
+            stream: Stream::new(9).child(*round),
+            urn: distinct.then(Urn::default),
+        });
     }
     let (mut left, mut drawn) = (states, 0);
     while left > 0 {
@@ -152,7 +169,7 @@ fn main() {
     let model = Trainer::new().model;
     let mut generator = Generator::new(model, tokenizer(), SAMPLING, "bench").expect("a generator");
     let mut round = 0;
-    measure("equal", 5, || sample(&mut generator, &mut round, 32, 1));
+    measure("equal", 5, || sample(&mut generator, &mut round, 32, 1, false));
 
     // As in a search: four samples of a state, tactics of 12 tokens on average (the model has
     // learnt how often they end) and up to 64, the next question taking a finished sample's place.
@@ -162,8 +179,40 @@ fn main() {
         Generator::new(trainer.model, tokenizer(), SAMPLING, "bench").expect("a generator");
     let mut drawn = 0;
     measure("search", 5, || {
-        drawn = sample(&mut generator, &mut round, 128, 4);
+        drawn = sample(&mut generator, &mut round, 128, 4, false);
         drawn
     });
     println!("search: {:.1} tokens a tactic", drawn as f64 / 512.0);
+    if is_chosen("distinct") {
+        compare(&mut generator);
+    }
+}
+
+/// Plain and distinct samples in turn, of the same states: a few of each as in a search's first
+/// visits, and many of each, when most steps have scarce tokens.
+fn compare(generator: &mut Generator<Cpu>) {
+    for (states, samples) in [(128, 4), (32, 64)] {
+        let (mut seconds, mut tokens) = ([0.0; 2], [0; 2]);
+        for repeat in 0..4u64 {
+            for distinct in [false, true] {
+                let (mut round, start) = (1_000_000 * (1 + repeat), processor_seconds());
+                let drawn = sample(generator, &mut round, states, samples, distinct);
+                // The first time is to warm up.
+                if repeat > 0 {
+                    seconds[usize::from(distinct)] += processor_seconds() - start;
+                    tokens[usize::from(distinct)] += drawn;
+                }
+            }
+        }
+        let each = (3 * states as usize * samples) as f64;
+        let [plain, distinct] = [0, 1].map(|i| 1e6 * seconds[i] / each);
+        let [plain_token, distinct_token] = [0, 1].map(|i| 1e6 * seconds[i] / tokens[i] as f64);
+        println!(
+            "distinct {samples} samples of {states} states: {distinct:.0} us of processor time a \
+             sample, plain {plain:.0}, ratio {:.3}; {distinct_token:.1} us a token, plain \
+             {plain_token:.1}, ratio {:.3}",
+            distinct / plain,
+            distinct_token / plain_token,
+        );
+    }
 }

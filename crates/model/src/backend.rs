@@ -17,7 +17,7 @@
 
 use std::ops::Range;
 
-use crate::Result;
+use crate::{Draws, Result, Sampling};
 
 /// What a buffer will hold, so that a backend can choose its precision. The CPU keeps everything in
 /// f32.
@@ -159,16 +159,6 @@ pub struct AdamW {
     pub step: u64,
     /// The gradient is multiplied by this first: clipping and averaging.
     pub grad_scale: f32,
-}
-
-/// How tokens are drawn from logits.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampling {
-    /// Divides the logits; 0 takes the most probable token.
-    pub temperature: f32,
-    /// Draws from the smallest set of most probable tokens whose probability (at this temperature)
-    /// reaches this; 1 keeps all.
-    pub top_p: f32,
 }
 
 /// A device and the fused operations on it.
@@ -480,18 +470,16 @@ pub trait Backend: Send + Sync + Sized + 'static {
         spans: &Self::Index,
         out: &mut Self::Tensor,
     ) -> Result<()>;
-    /// Draws one token per row of `logits` (`[n, vocab]`): the token whose interval of the
-    /// cumulative distribution, most probable set first cut to `top_p` and in token order, holds
-    /// `uniforms[i]`; and its log-probability at temperature 1.
-    #[allow(clippy::too_many_arguments)]
+    /// Draws one token for each row of `draws` from the same row of `logits` (`[n, vocab]`): the
+    /// token whose interval of the cumulative distribution, most probable set first cut to `top_p`,
+    /// holds the row's uniform number. In that distribution the row's scarce tokens come after the
+    /// others, in their own order and only with what is left of them; the others are in token
+    /// order.
     fn sample(
         &self,
-        n: usize,
         vocab: usize,
         logits: &Self::Tensor,
         sampling: Sampling,
-        uniforms: &[f32],
-        tokens: &mut [u32],
-        log_p: &mut [f32],
+        draws: &mut Draws,
     ) -> Result<()>;
 }

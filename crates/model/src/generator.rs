@@ -6,6 +6,9 @@
 //! answer is a function of the question alone. Where a backend promises that for one batch shape
 //! only, every step has the same shape.
 //!
+//! Samples without replacement are drawn one after the other, each knowing those before it (see
+//! [`catamount_search::Trie`]); other questions fill the batch meanwhile.
+//!
 //! The device is kept busy: while it computes a step, answers that the step before finished are
 //! handed out, new questions are taken in and their prompts queued behind the step; texts are read
 //! and written on other threads. A step is under way even between two polls.
@@ -17,13 +20,12 @@ mod texts;
 mod work;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use catamount_search::{Fault, Policy, Request, RequestId, Sample, Stream};
+use catamount_search::{Fault, Policy, Request, RequestId, Sample, Urn};
 
-use self::decoding::{Decoding, Finished, Last, Row};
+use self::decoding::{Decoding, Finished, Last, Row, Walk};
 use self::prompts::Prompts;
 use self::texts::{Answer, Drawn, Prompt, Ready, Texts};
 pub use self::work::Work;
@@ -54,15 +56,19 @@ impl Default for GeneratorConfig {
 
 /// A question being answered.
 struct Job {
-    id: RequestId,
-    stream: Stream,
     /// Every sample decodes the last token itself.
-    prompt: Arc<[u32]>,
+    prompt: Prompt,
     place: Option<Prefix>,
     /// Samples that have been started, and those that are done.
     started: usize,
     samples: Vec<Option<Drawn>>,
     open: usize,
+}
+
+impl Job {
+    fn urn(&self) -> Option<&Urn> {
+        self.prompt.taking.as_ref().map(|taking| &taking.urn)
+    }
 }
 
 /// Times that answers are handed out while the device computes one step: those that were remembered
@@ -224,16 +230,12 @@ impl<B: Backend> Generator<B> {
 
     /// Takes in a question whose tokens are ready.
     fn enqueue(&mut self, prompt: Prompt) {
-        let Prompt { id, stream, samples, tokens: prompt } = prompt;
-        let job = Job {
-            id,
-            stream,
-            prompt,
-            place: None,
-            started: 0,
-            samples: (0..samples).map(|_| None).collect(),
-            open: samples,
-        };
+        if prompt.is_drawn_out() {
+            return self.take_in(prompt.into_answer());
+        }
+        let open = prompt.missing();
+        let samples = (0..open).map(|_| None).collect();
+        let job = Job { prompt, place: None, started: 0, samples, open };
         let slot = self.vacant.pop().unwrap_or(self.jobs.len());
         if slot == self.jobs.len() {
             self.jobs.push(None);
@@ -258,15 +260,14 @@ impl<B: Backend> Generator<B> {
         {
             let Some(job) = &mut self.jobs[slot] else { break };
             if job.place.is_none() {
-                job.place = self.prefixes.find(&job.prompt);
+                job.place = self.prefixes.find(&job.prompt.tokens);
             }
             let place = match job.place {
                 Some(place) => place,
                 None => {
-                    let prefix = &job.prompt[..job.prompt.len() - 1];
-                    let Some(place) = self.prefixes.insert(&job.prompt, prefix.len()) else {
-                        break;
-                    };
+                    let tokens = &job.prompt.tokens;
+                    let prefix = &tokens[..tokens.len() - 1];
+                    let Some(place) = self.prefixes.insert(tokens, prefix.len()) else { break };
                     job.place = Some(place);
                     self.prompts.push(&self.model, &mut self.cache, prefix, place)?;
                     self.work.prompts += 1;
@@ -277,11 +278,14 @@ impl<B: Backend> Generator<B> {
             let Some(own) = self.prefixes.take_own() else { break };
             let sample = job.started;
             job.started += 1;
-            let (stream, token) =
-                (job.stream.child(sample as u64), job.prompt[job.prompt.len() - 1]);
-            if job.started == job.samples.len() {
+            let urn = job.urn().cloned();
+            // One sample of an urn at a time.
+            if urn.is_some() || job.started == job.samples.len() {
                 self.waiting.pop_front();
             }
+            let number = urn.as_ref().map_or(sample as u64, Urn::next_draw);
+            let Prompt { stream, tokens: prompt, .. } = &job.prompt;
+            let (stream, token) = (stream.child(number), prompt[prompt.len() - 1]);
             let tokens = Vec::with_capacity(16);
             self.rows.push(Row {
                 job: slot,
@@ -293,8 +297,10 @@ impl<B: Backend> Generator<B> {
                 fed: 0,
                 tokens,
                 log_p: 0.0,
+                share: 1.0,
                 lane: None,
                 done: false,
+                walk: urn.map(Walk::new),
             });
         }
         self.prompts.finish(&self.model, &mut self.cache)
@@ -325,12 +331,15 @@ impl<B: Backend> Generator<B> {
             let Some(job) = &mut self.jobs[slot] else { continue };
             job.samples[sample] = Some(drawn);
             job.open -= 1;
-            if job.open == 0
-                && let Some(job) = self.jobs[slot].take()
-            {
+            if job.open > 0 && !job.prompt.is_drawn_out() {
+                if job.urn().is_some() {
+                    // It has a place in the cache: before those that have none yet.
+                    self.waiting.push_front(slot);
+                }
+            } else if let Some(Job { prompt, samples, .. }) = self.jobs[slot].take() {
                 self.vacant.push(slot);
-                self.prefixes.release(&job.prompt);
-                self.texts.answer(job.id, job.samples.into_iter().flatten().collect());
+                self.prefixes.release(&prompt.tokens);
+                self.texts.answer(prompt, samples.into_iter().flatten().collect());
             }
         }
         self.texts.start();
@@ -374,7 +383,7 @@ impl<B: Backend> Generator<B> {
         self.prompts.clear();
         self.prefixes = prefixes(&self.config);
         for job in self.jobs.drain(..).flatten() {
-            self.answers.push((job.id, Err(Fault(error.to_string()))));
+            self.answers.push((job.prompt.id, Err(Fault(error.to_string()))));
         }
     }
 }
@@ -415,6 +424,10 @@ impl<B: Backend> Policy for Generator<B> {
             self.work.total += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
         }
         std::mem::take(&mut self.answers)
+    }
+
+    fn draws_without_replacement(&self) -> bool {
+        true
     }
 
     fn describe(&self) -> String {

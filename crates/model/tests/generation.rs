@@ -1,74 +1,13 @@
 //! Sampling: the right distribution, and the same answers whatever else is in flight.
 
+#[path = "common/tactics.rs"]
+mod tactics;
+
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep,
-    Kind, LoraConfig, Model, Sampling, Tokenizer,
-};
-use catamount_search::{Policy, Request, Sample, Stream};
-
-fn tokenizer() -> Tokenizer {
-    Tokenizer::train_symbols(["|- ( ph -> ps )", "|- ph", "mp2 ax-1 syl"].iter(), 280).unwrap()
-}
-
-const TACTICS: [&str; 6] = ["mp2", "ax-1", "syl", "mp2 ax-1", "syl mp2", "ax-1 ax-1 syl"];
-
-/// A model that has seen each tactic after every state a few times: it spreads its probability over
-/// them, unevenly.
-fn model(tokenizer: &Tokenizer, seed: u64) -> Model<Cpu> {
-    let mut config = Config::small(tokenizer.vocab(), 32, 2, 96);
-    config.heads = catamount_model::Heads { heads: 4, kv_heads: 2, dim: 8 };
-    let mut model = Model::init(Arc::new(Cpu), config, Stream::new(seed)).unwrap();
-    let mut batch = Batch::new();
-    for state in STATES {
-        for tactic in TACTICS {
-            batch.push(&tokenizer.prompt(state).unwrap(), &tokenizer.tactic(tactic).unwrap());
-        }
-    }
-    let mut acts = Activations::new(&model, batch.len(), Keep::All).unwrap();
-    let mut state: Vec<_> =
-        model.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).unwrap())).collect();
-    for step in 1..=25 {
-        model.clear_gradients().unwrap();
-        model.forward(&batch, &mut acts, None).unwrap();
-        let n = model.score(&mut acts).unwrap().len();
-        model.backward(&mut acts, &vec![-1.0 / n as f32; n]).unwrap();
-        let adamw = AdamW {
-            lr: 0.02,
-            beta1: 0.9,
-            beta2: 0.95,
-            eps: 1e-8,
-            weight_decay: 0.0,
-            step,
-            grad_scale: 1.0,
-        };
-        for (p, [m, v]) in model.trained_mut().zip(&mut state) {
-            let len = p.len();
-            Cpu.adamw(len, &adamw, p.grad.as_ref().unwrap(), m, v, &mut p.value).unwrap();
-        }
-    }
-    model
-}
-
-/// log p of a whole tactic after a state.
-fn score(model: &Model<Cpu>, tokenizer: &Tokenizer, state: &str, tactic: &str) -> f64 {
-    let mut batch = Batch::new();
-    batch.push(&tokenizer.prompt(state).unwrap(), &tokenizer.tactic(tactic).unwrap());
-    let mut acts = Activations::new(model, batch.len(), Keep::Nothing).unwrap();
-    model.forward(&batch, &mut acts, None).unwrap();
-    model.score(&mut acts).unwrap().iter().map(|x| f64::from(*x)).sum()
-}
-
-fn generator(batch: usize, cache: usize, sampling: Sampling) -> Generator<Cpu> {
-    let tokenizer = tokenizer();
-    let config = GeneratorConfig { sampling, max_tokens: 8, max_prompt: 40, batch, cache };
-    Generator::new(model(&tokenizer, 3), tokenizer, config, "test").unwrap()
-}
-
-const STATES: [&str; 4] = ["|- ph", "|- ( ph -> ps )", "|- ( ps -> ( ph -> ps ) )", ""];
-const PLAIN: Sampling = Sampling { temperature: 1.0, top_p: 1.0 };
+use catamount_model::{Adapter, Backend, Cpu, Generator, GeneratorConfig, LoraConfig, Sampling};
+use catamount_search::{Policy, Request, Stream};
+use tactics::{PLAIN, STATES, TACTICS, answers, generator, model, score, tokenizer};
 
 fn requests(n: u64) -> Vec<Request> {
     let request = |id: u64| Request {
@@ -76,19 +15,9 @@ fn requests(n: u64) -> Vec<Request> {
         state: STATES[id as usize % 4].repeat(1 + id as usize % 3),
         samples: 1 + (id as usize * 7) % 5,
         stream: Stream::new(5).child(id),
+        urn: None,
     };
     (0..n).map(request).collect()
-}
-
-fn answers(generator: &mut Generator<Cpu>) -> HashMap<u64, Vec<Sample>> {
-    let mut all = HashMap::new();
-    loop {
-        let some = generator.poll();
-        if some.is_empty() {
-            return all;
-        }
-        all.extend(some.into_iter().map(|(id, answer)| (id, answer.unwrap())));
-    }
 }
 
 #[test]
@@ -119,7 +48,13 @@ fn a_sample_does_not_depend_on_its_company() {
 fn fewer_samples_are_a_prefix() {
     let mut generator = generator(16, 4000, PLAIN);
     let ask = |g: &mut Generator<Cpu>, samples| {
-        g.submit(Request { id: 1, state: "|- ph".into(), samples, stream: Stream::new(4) });
+        g.submit(Request {
+            id: 1,
+            state: "|- ph".into(),
+            samples,
+            stream: Stream::new(4),
+            urn: None,
+        });
         answers(g).remove(&1).unwrap()
     };
     let many = ask(&mut generator, 9);
@@ -134,6 +69,7 @@ fn log_p_is_what_scoring_says() {
         state: "|- ( ph -> ps )".into(),
         samples: 12,
         stream: Stream::new(8),
+        urn: None,
     });
     let samples = answers(&mut generator).remove(&1).unwrap();
     let (model, tokenizer) = generator.into_parts();
@@ -163,6 +99,7 @@ fn frequencies_follow_the_model() {
         state: "|- ph".into(),
         samples: draws,
         stream: Stream::new(77),
+        urn: None,
     });
     let samples = answers(&mut generator).remove(&1).unwrap();
     let (model, tokenizer) = generator.into_parts();
@@ -219,10 +156,10 @@ fn adapters_switch_without_reloading() {
 fn every_question_gets_an_answer() {
     let mut g = generator(4, 4000, PLAIN);
     let stream = Stream::new(1);
-    g.submit(Request { id: 1, state: "x".repeat(500), samples: 2, stream });
-    g.submit(Request { id: 2, state: "|- ph".into(), samples: 2, stream });
-    g.submit(Request { id: 3, state: "|- ph".into(), samples: 0, stream });
-    g.submit(Request { id: 4, state: "x".repeat(600), samples: 2, stream });
+    g.submit(Request { id: 1, state: "x".repeat(500), samples: 2, stream, urn: None });
+    g.submit(Request { id: 2, state: "|- ph".into(), samples: 2, stream, urn: None });
+    g.submit(Request { id: 3, state: "|- ph".into(), samples: 0, stream, urn: None });
+    g.submit(Request { id: 4, state: "x".repeat(600), samples: 2, stream, urn: None });
     let mut all: HashMap<_, _> = HashMap::new();
     loop {
         let some = g.poll();

@@ -45,6 +45,7 @@ fn digest() -> String {
         state: "a state of some length".into(),
         samples: 6,
         stream: Stream::new(3),
+        urn: None,
     });
     let samples = generator.poll().remove(0).1.unwrap();
     let hash = bits.iter().fold(0u64, |h, b| h.wrapping_mul(0x100_0000_01b3) ^ u64::from(*b));

@@ -70,6 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     state: (*state).into(),
                     samples: 4,
                     stream: Stream::new(id).child(round),
+                    urn: None,
                 });
             }
             samples += policy

@@ -11,7 +11,7 @@
 //! let theorem = Theorem { name: "t".into(), ..Theorem::default() };
 //! let trace = Trace { theorem, steps: vec![step("⊢ p → q", "intro h"), step("h : p\n⊢ q", "exact h")] };
 //! let mut policy = Ngram::fit(&[trace], 1.0)?;
-//! policy.submit(Request { id: 7, state: "⊢ a → b".into(), samples: 2, stream: Stream::new(1) });
+//! policy.submit(Request { id: 7, state: "⊢ a → b".into(), samples: 2, stream: Stream::new(1), urn: None });
 //! let (id, samples) = policy.poll().remove(0);
 //! assert_eq!((id, samples?.len()), (7, 2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use catamount_search::{Fault, Policy, Request, RequestId, Sample, Stream};
+use catamount_search::{DRAWN_OUT, Fault, Policy, Request, RequestId, Sample, Stream, Urn};
 use catamount_traces::{Trace, read_any};
 use rayon::prelude::*;
 
@@ -15,6 +15,10 @@ mod features;
 mod index;
 mod model;
 mod template;
+
+/// Draws that may repeat a tactic before what is left is written out: the one takes longer the less
+/// is left, the other always the same.
+const TRIES: u64 = 64;
 
 /// States whose distribution is kept: searches come back to the same states.
 const KEPT: usize = 4096;
@@ -123,16 +127,66 @@ impl Ngram {
     }
 
     fn draw(&self, distribution: &Distribution, stream: Stream) -> Sample {
+        let (id, p) = self.pick(distribution, stream);
+        distribution.sample(&self.model, id, p)
+    }
+
+    fn pick(&self, distribution: &Distribution, stream: Stream) -> (u32, f64) {
         let head = distribution.sums.last().copied().unwrap_or(0.0);
         let point = stream.uniform(0) * (head + distribution.tail);
         let drawn = if point < head { Some(pick(&distribution.sums, point)) } else { None };
-        let (id, p) = match drawn {
+        match drawn {
             Some(at) => distribution.known[at],
             None => self.draw_tail(distribution, stream),
-        };
-        let tactic = distribution.text(&self.model, id).to_owned();
-        let tokens = tactic.split_whitespace().count() + 1;
-        Sample { tactic, log_p: p.ln(), tokens }
+        }
+    }
+
+    /// Without replacement: what is drawn before is passed over, which leaves the others in their
+    /// proportions. Fewer than wanted if there are no more.
+    fn draw_distinct(
+        &self,
+        distribution: &Distribution,
+        stream: Stream,
+        wanted: usize,
+        urn: &Urn,
+    ) -> Vec<Sample> {
+        let whole = distribution.sums.last().copied().unwrap_or(0.0) + distribution.tail;
+        let is_new = |id: u32| !urn.has_taken(distribution.text(&self.model, id));
+        let mut samples = Vec::with_capacity(wanted);
+        while samples.len() < wanted {
+            let stream = stream.child(urn.next_draw());
+            let mut tries = (0..TRIES).map(|n| self.pick(distribution, stream.child(n)));
+            let drawn = tries.find(|(id, _)| is_new(*id));
+            let Some((id, p)) = drawn.or_else(|| self.pick_left(distribution, stream, &is_new))
+            else {
+                urn.set_left(0.0);
+                return samples;
+            };
+            let sample = distribution.sample(&self.model, id, p);
+            urn.take(&sample.tactic, p.powf(1.0 / self.temperature) / whole);
+            samples.push(sample);
+        }
+        urn.set_left((1.0 - urn.taken()).max(f64::from(DRAWN_OUT)));
+        samples
+    }
+
+    /// A tactic among those that are left, each by its probability at the temperature.
+    fn pick_left(
+        &self,
+        distribution: &Distribution,
+        stream: Stream,
+        is_new: &dyn Fn(u32) -> bool,
+    ) -> Option<(u32, f64)> {
+        let is_tail =
+            |id: &u32| distribution.known.binary_search_by_key(id, |pair| pair.0).is_err();
+        let frequency = |id: u32| self.model.frequency[id as usize];
+        let tail = (0..self.model.texts.len() as u32).filter(is_tail);
+        let tail = tail.map(|id| (id, distribution.background * frequency(id)));
+        let all = distribution.known.iter().copied().chain(tail);
+        let left: Vec<(u32, f64)> = all.filter(|(id, p)| *p > 0.0 && is_new(*id)).collect();
+        let sums = running_sums(left.iter().map(|(_, p)| p.powf(1.0 / self.temperature)));
+        let point = stream.child(TRIES).uniform(0) * sums.last()?;
+        Some(left[pick(&sums, point)])
     }
 
     /// A tactic that the state does not speak for, by frequency: draws until one is found, which
@@ -152,6 +206,12 @@ impl Ngram {
 }
 
 impl Distribution {
+    fn sample(&self, model: &Model, id: u32, p: f64) -> Sample {
+        let tactic = self.text(model, id).to_owned();
+        let tokens = tactic.split_whitespace().count() + 1;
+        Sample { tactic, log_p: p.ln(), tokens }
+    }
+
     fn text<'a>(&'a self, model: &'a Model, id: u32) -> &'a str {
         match model.texts.get(id as usize) {
             Some(text) => text,
@@ -189,9 +249,13 @@ impl Policy for Ngram {
             let kept = this.kept.get(&request.state).cloned();
             let distribution =
                 kept.unwrap_or_else(|| Arc::new(this.distribution(&request.state, scores)));
-            let samples = (0..request.samples as u64)
-                .map(|n| this.draw(&distribution, request.stream.child(n)))
-                .collect();
+            let (stream, wanted) = (request.stream, request.samples);
+            let samples = match &request.urn {
+                None => {
+                    (0..wanted as u64).map(|n| this.draw(&distribution, stream.child(n))).collect()
+                }
+                Some(urn) => this.draw_distinct(&distribution, stream, wanted, urn),
+            };
             (distribution, samples)
         };
         let answers: Vec<(Arc<Distribution>, Vec<Sample>)> = match pending.len() {
@@ -205,6 +269,10 @@ impl Policy for Ngram {
             ready.push((request.id, Ok(samples)));
         }
         ready
+    }
+
+    fn draws_without_replacement(&self) -> bool {
+        true
     }
 
     fn describe(&self) -> String {

@@ -73,7 +73,13 @@ fn settings(url: &str) -> HttpSettings {
 
 fn ask(settings: HttpSettings, samples: usize) -> Result<Vec<Sample>, String> {
     let mut policy = Http::new(settings).unwrap();
-    policy.submit(Request { id: 3, state: "⊢ p".into(), samples, stream: Stream::new(1) });
+    policy.submit(Request {
+        id: 3,
+        state: "⊢ p".into(),
+        samples,
+        stream: Stream::new(1),
+        urn: None,
+    });
     let (id, answer) = policy.poll().remove(0);
     assert_eq!(id, 3);
     assert!(policy.poll().is_empty(), "nothing is waiting any more");
@@ -213,7 +219,13 @@ fn many_questions_are_answered_each_once() {
     let mut policy = Http::new(settings(&url)).unwrap();
     for id in 0..30 {
         let state = if id == 7 { "bad".into() } else { format!("s{id}") };
-        policy.submit(Request { id, state, samples: (id % 4) as usize, stream: Stream::new(id) });
+        policy.submit(Request {
+            id,
+            state,
+            samples: (id % 4) as usize,
+            stream: Stream::new(id),
+            urn: None,
+        });
     }
     let mut seen = Vec::new();
     loop {
@@ -292,7 +304,13 @@ fn a_poll_of_a_server_that_hangs_can_be_interrupted() {
     let mut policy = Http::new(settings).unwrap();
     let flag = policy.interrupt().unwrap();
     for id in 0..3 {
-        policy.submit(Request { id, state: "p".into(), samples: 2, stream: Stream::new(1) });
+        policy.submit(Request {
+            id,
+            state: "p".into(),
+            samples: 2,
+            stream: Stream::new(1),
+            urn: None,
+        });
     }
     let began = std::time::Instant::now();
     thread::spawn(move || {

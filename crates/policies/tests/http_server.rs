@@ -11,6 +11,7 @@ fn ask(settings: &HttpSettings, samples: usize, seed: u64) -> Vec<Sample> {
         state: "The capital of France is".into(),
         samples,
         stream: Stream::new(seed),
+        urn: None,
     });
     policy.poll().remove(0).1.unwrap()
 }

@@ -1,10 +1,10 @@
 //! The fitted policy: a proper distribution, sampled as it says, the same for the same stream, and
 //! better than frequencies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use catamount_policies::{Ngram, Replay};
-use catamount_search::{Policy, Request, Sample, Stream};
+use catamount_search::{Policy, Request, Sample, Stream, Urn};
 use catamount_traces::{Step, Theorem, Trace};
 
 fn trace(name: &str, steps: &[(&str, &str)]) -> Trace {
@@ -41,7 +41,13 @@ fn traces() -> Vec<Trace> {
 }
 
 fn ask(policy: &mut dyn Policy, state: &str, samples: usize, seed: u64) -> Vec<Sample> {
-    policy.submit(Request { id: 1, state: state.into(), samples, stream: Stream::new(seed) });
+    policy.submit(Request {
+        id: 1,
+        state: state.into(),
+        samples,
+        stream: Stream::new(seed),
+        urn: None,
+    });
     policy.poll().remove(0).1.unwrap()
 }
 
@@ -143,6 +149,7 @@ fn the_stream_alone_decides() {
             state: state.clone(),
             samples: 8,
             stream: Stream::new(id as u64),
+            urn: None,
         });
     }
     let mut answers = together.poll();
@@ -207,4 +214,69 @@ fn replay_plays_the_demonstration_as_often_as_told() {
             .iter()
             .all(|s| s.tactic == "best" && s.log_p == 0.0)
     );
+}
+
+#[test]
+fn ordered_pairs_are_drawn_as_without_replacement() {
+    const TRIALS: u64 = 20_000;
+    let (state, temperature) = ("$p ( A + B ) = ( B + A )", 1.3);
+    let mut policy = Ngram::fit(&traces(), temperature).unwrap();
+    let share = |p: &Ngram, tactic: &str| (policy_log_p(p, state, tactic) / temperature).exp();
+    // All that can be drawn, with its weight at the temperature.
+    let all = take(&mut policy, state, 100_000, &Urn::default());
+    let whole: f64 = all.iter().map(|s| share(&policy, &s.tactic)).sum();
+    let mut counts: HashMap<[String; 2], f64> = HashMap::new();
+    for trial in 0..TRIALS {
+        let urn = Some(Urn::default());
+        let stream = Stream::new(2).child(trial);
+        policy.submit(Request { id: trial, state: state.into(), samples: 2, stream, urn });
+    }
+    for (_, samples) in policy.poll() {
+        let samples = samples.unwrap();
+        *counts.entry([0, 1].map(|i: usize| samples[i].tactic.clone())).or_default() += 1.0;
+    }
+    let (mut chi, mut classes) = (0.0, 0.0f64);
+    let mut rest = (TRIALS as f64, TRIALS as f64);
+    for a in &all {
+        let p = share(&policy, &a.tactic) / whole;
+        for b in all.iter().filter(|b| b.tactic != a.tactic) {
+            let q = share(&policy, &b.tactic) / whole;
+            let expected = TRIALS as f64 * p * q / (1.0 - p);
+            if expected >= 10.0 {
+                let pair = [a.tactic.clone(), b.tactic.clone()];
+                let observed = counts.get(&pair).copied().unwrap_or(0.0);
+                chi += (observed - expected).powi(2) / expected;
+                classes += 1.0;
+                rest = (rest.0 - expected, rest.1 - observed);
+            }
+        }
+    }
+    assert!(classes >= 4.0, "{classes} pairs");
+    if rest.0 >= 10.0 {
+        chi += (rest.1 - rest.0).powi(2) / rest.0;
+    }
+    assert!(counts.keys().all(|[a, b]| a != b));
+    // Within 3.1 standard deviations; the seed is fixed.
+    assert!(chi < classes + 3.1 * (2.0 * classes).sqrt(), "chi-square {chi}, {classes} pairs");
+}
+
+fn take(policy: &mut Ngram, state: &str, samples: usize, urn: &Urn) -> Vec<Sample> {
+    let (state, stream) = (state.to_string(), Stream::new(9));
+    policy.submit(Request { id: 1, state, samples, stream, urn: Some(urn.clone()) });
+    policy.poll().remove(0).1.unwrap()
+}
+
+#[test]
+fn distinct_tactics_go_on_where_they_were_until_there_are_no_more() {
+    let (state, urn) = ("$p ( A + B ) = ( B + A )", Urn::default());
+    let mut policy = Ngram::fit(&traces(), 0.7).unwrap();
+    let whole = take(&mut policy, state, 1000, &Urn::default());
+    let texts: HashSet<&str> = whole.iter().map(|sample| sample.tactic.as_str()).collect();
+    assert!(whole.len() > 20 && whole.len() < 1000 && texts.len() == whole.len());
+    for some in whole.chunks(7) {
+        assert_eq!(take(&mut policy, state, some.len(), &urn), some);
+    }
+    assert!(urn.left() < 1e-6, "{} left", urn.left());
+    assert_eq!(take(&mut policy, state, 3, &urn), []);
+    assert_eq!(urn.left(), 0.0);
 }

@@ -1,5 +1,9 @@
 //! Policy-guided best-first search: pop the best-scoring nodes of the frontier, sample a few
 //! tactics at each, insert the children.
+//!
+//! With distinct samples a node that was popped goes back on the frontier as long as anything is
+//! left to draw there, in the place that its next child would have. There is then nothing to start
+//! over for, and the two settings about that have no effect.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
@@ -114,6 +118,8 @@ pub struct BestFirst {
     /// not insert its child twice.
     inserted: HashSet<NodeId>,
     since_restart: u64,
+    /// Nodes popped last, where samples are distinct.
+    popped: Vec<NodeId>,
 }
 
 impl BestFirst {
@@ -124,6 +130,7 @@ impl BestFirst {
             frontier: BinaryHeap::new(),
             inserted: HashSet::new(),
             since_restart: 0,
+            popped: Vec::new(),
         };
         search.restart();
         search
@@ -135,18 +142,34 @@ impl BestFirst {
         self.since_restart = 0;
         self.frontier.push(Candidate { score: 0.0, node: NodeId::ROOT });
     }
+
+    /// Puts what was popped last back on the frontier, where something is left to draw.
+    fn put_back(&mut self, tree: &Tree) {
+        for node in self.popped.drain(..).filter(|&node| tree.left(node) > 0.0) {
+            let score = tree.next_score(node, self.settings.alpha);
+            self.frontier.push(Candidate { score, node });
+        }
+    }
 }
 
 impl Strategy for BestFirst {
-    fn select(&mut self, _tree: &Tree, _choose: &mut Choose<'_>) -> Vec<Expand> {
-        let due = self.settings.restart_after.is_some_and(|limit| self.since_restart >= limit);
-        if due || (self.frontier.is_empty() && self.settings.restart_when_empty) {
-            self.restart();
+    fn select(&mut self, tree: &Tree, _choose: &mut Choose<'_>) -> Vec<Expand> {
+        if tree.is_distinct() {
+            self.put_back(tree);
+        } else {
+            let due = self.settings.restart_after.is_some_and(|limit| self.since_restart >= limit);
+            if due || (self.frontier.is_empty() && self.settings.restart_when_empty) {
+                self.restart();
+            }
         }
-        (0..self.settings.beam)
+        let wanted: Vec<Expand> = (0..self.settings.beam)
             .map_while(|_| self.frontier.pop())
             .map(|best| Expand { node: best.node, samples: self.settings.samples })
-            .collect()
+            .collect();
+        if tree.is_distinct() {
+            self.popped = wanted.iter().map(|expand| expand.node).collect();
+        }
+        wanted
     }
 
     fn update(&mut self, tree: &Tree, _node: NodeId, reached: Reached) {
@@ -174,7 +197,9 @@ impl Strategy for BestFirst {
         let frontier = nodes(&mut self.frontier.iter().map(|candidate| candidate.node));
         let inserted = nodes(&mut self.inserted.iter().copied());
         let restart = self.settings.restart_after.map_or(0, |_| self.since_restart);
-        [vec![restart, frontier.len() as u64], frontier, inserted].concat()
+        let popped = nodes(&mut self.popped.iter().copied());
+        let lengths = vec![restart, frontier.len() as u64, popped.len() as u64];
+        [lengths, frontier, popped, inserted].concat()
     }
 
     fn boxed_clone(&self) -> Box<dyn Strategy> {

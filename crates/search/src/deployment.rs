@@ -169,7 +169,9 @@ impl Deployment {
 
     /// A search that starts at the root.
     pub fn search(&self) -> Search {
-        Search::new(self.strategy.strategy(), self.common.budget, self.common.max_depth)
+        let Common { budget, max_depth, distinct, .. } = self.common;
+        let search = Search::new(self.strategy.strategy(), budget, max_depth);
+        if distinct { search.distinct() } else { search }
     }
 
     /// Every setting with its value, the strategy's own among them.

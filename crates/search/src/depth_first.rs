@@ -1,6 +1,11 @@
 //! Depth-first search and its two variants: one active path, extended while tactics are valid; they
 //! differ in where a miss leads.
+//!
+//! With distinct samples a miss does not lead to where nothing is left at or below a node, and from
+//! where it leads the path goes down again as [`descend`] says: to go back to a node is to have
+//! another chance below it, although what was drawn there is not drawn again.
 
+use crate::descent::descend;
 use crate::kind::Method;
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
@@ -68,15 +73,24 @@ impl DepthFirst {
 
 impl Strategy for DepthFirst {
     fn select(&mut self, tree: &Tree, choose: &mut Choose<'_>) -> Vec<Expand> {
+        // Without distinct samples something is left everywhere.
+        let last = self.path.iter().rposition(|&node| tree.below(node) > 0.0);
+        let Some(last) = last else { return Vec::new() };
         if std::mem::take(&mut self.missed) && self.path.len() > 1 {
-            let weights: Option<Vec<f64>> = match self.backtrack {
-                Backtrack::Stay => None,
-                Backtrack::Uniform => Some(vec![1.0; self.path.len()]),
-                Backtrack::Levin => Some(self.path.iter().map(|&node| tree.levin(node)).collect()),
+            let weigh = |weight: &dyn Fn(NodeId) -> f64| -> Vec<f64> {
+                let left = |node| if tree.below(node) > 0.0 { weight(node) } else { 0.0 };
+                self.path.iter().map(|&node| left(node)).collect()
             };
-            if let Some(weights) = weights {
-                self.path.truncate(choose(&weights) + 1);
-            }
+            let to = match self.backtrack {
+                Backtrack::Stay => last,
+                Backtrack::Uniform => choose(&weigh(&|_| 1.0)),
+                Backtrack::Levin => choose(&weigh(&|node| tree.levin(node))),
+            };
+            self.path.truncate(to + 1);
+        }
+        if tree.is_distinct() {
+            let way = descend(tree, self.path[self.path.len() - 1], choose);
+            self.path.extend(way.into_iter().flatten());
         }
         vec![Expand { node: self.path[self.path.len() - 1], samples: 1 }]
     }
@@ -86,6 +100,10 @@ impl Strategy for DepthFirst {
             Reached::Open(child) => self.path.push(child),
             _ => self.missed = true,
         }
+    }
+
+    fn nothing_left(&mut self, _node: NodeId) {
+        self.missed = true;
     }
 
     fn score(&self, tree: &Tree, node: NodeId) -> Option<f64> {

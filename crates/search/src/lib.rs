@@ -10,6 +10,7 @@
 mod best_first;
 mod deployment;
 mod depth_first;
+mod descent;
 mod environment;
 #[macro_use]
 mod kind;
@@ -20,6 +21,8 @@ mod policy;
 mod search;
 mod strategy;
 mod tree;
+mod trie;
+mod urn;
 
 pub use best_first::{BestFirst, BestFirstSettings};
 pub use catamount_base::Stream;
@@ -34,3 +37,5 @@ pub use policy::{Policy, Request, RequestId, Sample};
 pub use search::{Answer, Ask, Finish, Search};
 pub use strategy::{Choose, Expand, Strategy};
 pub use tree::{NodeId, Reached, Tree};
+pub use trie::{DRAWN_OUT, Place, Step, Trie};
+pub use urn::Urn;

@@ -1,5 +1,8 @@
 //! Monte Carlo tree search: UCT over the children, progressive widening of their number, and the
 //! policy's own Levin score as the value.
+//!
+//! With distinct samples a node where nothing is left to draw is not widened, and a child with
+//! nothing left at or below it is not selected.
 
 use crate::kind::Method;
 use crate::parameter::Parameter;
@@ -77,22 +80,24 @@ impl MonteCarlo {
 }
 
 impl Strategy for MonteCarlo {
-    fn select(&mut self, _tree: &Tree, _choose: &mut Choose<'_>) -> Vec<Expand> {
+    fn select(&mut self, tree: &Tree, _choose: &mut Choose<'_>) -> Vec<Expand> {
         let mut node = NodeId::ROOT;
+        if tree.below(node) == 0.0 {
+            return Vec::new();
+        }
         loop {
             let here = &self.nodes[node.0 as usize];
             // m < ceil(sqrt(n + 1)), in whole numbers.
             let widens = here.samples * here.samples < here.visits + 1;
-            if widens || here.children.is_empty() {
+            let children = || here.children.iter().filter(|&&child| tree.below(child) > 0.0);
+            if tree.left(node) > 0.0 && (widens || children().next().is_none()) {
                 return vec![Expand { node, samples: 1 }];
             }
-            node = *here
-                .children
-                .iter()
+            node = *children()
                 // `max_by` keeps the last of equals; reversed, the first child found wins a tie.
                 .rev()
                 .max_by(|&&a, &&b| self.uct(here, a).total_cmp(&self.uct(here, b)))
-                .expect("children");
+                .expect("something is left at or below every node on the way");
         }
     }
 

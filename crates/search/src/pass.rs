@@ -1,7 +1,12 @@
 //! Pass@N: independent rollouts from the root, several at a time. A miss abandons the rollout.
+//!
+//! With distinct samples the rollouts are distinct: each goes down the tree as [`descend`] says,
+//! drawn without replacement from the rollouts that have not been seen to their end. (Those in
+//! lockstep choose their way before they see what the others found.)
 
 use std::collections::VecDeque;
 
+use crate::descent::descend;
 use crate::kind::Method;
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
@@ -55,7 +60,16 @@ impl Pass {
 }
 
 impl Strategy for Pass {
-    fn select(&mut self, _tree: &Tree, _choose: &mut Choose<'_>) -> Vec<Expand> {
+    fn select(&mut self, tree: &Tree, choose: &mut Choose<'_>) -> Vec<Expand> {
+        if tree.is_distinct() {
+            for rollout in &mut self.rollouts {
+                let below = descend(tree, *rollout, choose);
+                match below.or_else(|| descend(tree, NodeId::ROOT, choose)) {
+                    Some(way) => *rollout = way.last().copied().unwrap_or(*rollout),
+                    None => return Vec::new(),
+                }
+            }
+        }
         // Rollouts that stand together are one question, so that the policy reads their state once.
         let mut order: Vec<usize> = (0..self.rollouts.len()).collect();
         order.sort_by_key(|&rollout| self.rollouts[rollout]);
@@ -77,6 +91,11 @@ impl Strategy for Pass {
             Reached::Open(child) => child,
             _ => NodeId::ROOT,
         };
+    }
+
+    fn nothing_left(&mut self, _node: NodeId) {
+        let rollout = self.awaited.pop_front().expect("an answer for every question");
+        self.rollouts[rollout] = NodeId::ROOT;
     }
 
     fn score(&self, _tree: &Tree, _node: NodeId) -> Option<f64> {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use catamount_base::Stream;
 
-use crate::Fault;
+use crate::{Fault, Urn};
 
 /// Ties an answer to its question.
 pub type RequestId = u64;
@@ -17,10 +17,16 @@ pub struct Request {
     pub id: RequestId,
     /// The state, as the environment prints it.
     pub state: String,
-    /// How many tactics to sample, independently.
+    /// How many tactics to sample: independently, or without replacement if there is an urn.
     pub samples: usize,
     /// Where the randomness comes from.
     pub stream: Stream,
+    /// With an urn, only tactics are drawn that are not in it, one after the other, and put into
+    /// it. Draw `k` of the urn, counted over all questions that carry it, then comes from
+    /// `(stream, k)`, and the stream is the same for all of them. An answer with fewer samples says
+    /// that there is nothing left to draw. Only a policy that [`Policy::draws_without_replacement`]
+    /// looks at it.
+    pub urn: Option<Urn>,
 }
 
 /// One sampled tactic y ~ pi(. | x).
@@ -31,7 +37,8 @@ pub struct Sample {
     /// log pi(y | x) of the whole tactic under the model (temperature 1), end-of-tactic token
     /// included.
     pub log_p: f64,
-    /// Tokens generated, for accounting.
+    /// Tokens generated, for accounting: with an urn, also for draws before it that gave a tactic
+    /// which had been drawn already.
     pub tokens: usize,
 }
 
@@ -51,4 +58,9 @@ pub trait Policy: Send {
     }
     /// What the policy is, for manifests.
     fn describe(&self) -> String;
+    /// Whether it heeds [`Request::urn`], exactly. For a policy that does not, whoever asks has to
+    /// draw again where a tactic is repeated.
+    fn draws_without_replacement(&self) -> bool {
+        false
+    }
 }

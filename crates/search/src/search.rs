@@ -60,6 +60,14 @@ impl Search {
         }
     }
 
+    /// The same search with distinct samples: at a node no tactic is sampled twice. Whoever drives
+    /// it says after each answer what is left ([`Search::remains`]), and the strategies come back
+    /// to a node for what is left there rather than for what it gave before.
+    pub fn distinct(mut self) -> Self {
+        self.tree.make_distinct();
+        self
+    }
+
     /// The next question. `choose` decides whatever the strategy leaves to chance.
     pub fn ask(&mut self, choose: &mut Choose<'_>) -> Ask {
         if let Some(proof) = &self.proof {
@@ -92,6 +100,7 @@ impl Search {
             self.depths.resize(depth + 1, 0);
         }
         self.depths[depth] += 1;
+        self.tree.note(node, log_p);
         let reached = self.tree.tried(node, tactic).unwrap_or_else(|| {
             let reached = match answer {
                 Answer::Open => Ok(()),
@@ -113,6 +122,25 @@ impl Search {
     /// A key of what the strategy remembers: see [`Strategy::key`].
     pub fn key(&self) -> Vec<u64> {
         self.strategy.key()
+    }
+
+    /// Says, of distinct samples and before telling what came of them, what share of a node's
+    /// distribution they left undrawn.
+    pub fn remains(&mut self, node: NodeId, left: f64) {
+        self.tree.remains(node, left);
+    }
+
+    /// Says what share of its parent's distribution the tactic to an open node has; it is taken
+    /// for its probability at temperature 1 otherwise.
+    pub fn weigh(&mut self, node: NodeId, share: f64) {
+        self.tree.weigh(node, share);
+    }
+
+    /// Tells, of one of the distinct samples asked for, that there is nothing left to draw at the
+    /// node. It costs no budget: the strategy does not ask there again.
+    pub fn tell_nothing_left(&mut self, node: NodeId) {
+        self.tree.drawn_out(node);
+        self.strategy.nothing_left(node);
     }
 
     /// The tactics from the root to a node.

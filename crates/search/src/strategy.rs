@@ -13,7 +13,7 @@ pub type Choose<'a> = dyn FnMut(&[f64]) -> usize + 'a;
 pub struct Expand {
     /// Where.
     pub node: NodeId,
-    /// How many, independently.
+    /// How many.
     pub samples: usize,
 }
 
@@ -24,6 +24,12 @@ pub trait Strategy: Send {
     /// U(c, x, z): one sample at `node` led to `reached` (never [`Reached::Proved`]: then the
     /// search is over). Called once for each sample asked for, in the order of asking.
     fn update(&mut self, tree: &Tree, node: NodeId, reached: Reached);
+    /// One of the samples asked for at `node` could not be drawn, because nothing is left there;
+    /// comes in the place of an update, after those of the samples that could. Only in a search of
+    /// distinct samples.
+    fn nothing_left(&mut self, node: NodeId) {
+        let _ = node;
+    }
     /// The score by which nodes are preferred, for logs and viewers.
     fn score(&self, tree: &Tree, node: NodeId) -> Option<f64>;
     /// A key of its own part of the configuration: two copies of one strategy with equal keys, over

@@ -1,5 +1,6 @@
 //! The search tree: what has been tried where, and what came of it. It doubles as the memo of
-//! (state, tactic), so that a tactic sampled again costs budget but no work.
+//! (state, tactic), so that a tactic sampled again costs budget but no work. Where samples are
+//! distinct, it also knows what is left to draw at and below every node.
 
 use std::collections::HashMap;
 
@@ -39,12 +40,34 @@ struct Node {
     /// Sum of log-probabilities from the root.
     log_p: f64,
     tried: HashMap<String, Reached>,
+    remainder: Remainder,
+}
+
+/// What distinct samples have left of a node.
+#[derive(Clone, Debug)]
+struct Remainder {
+    /// The share of the node's own distribution that has not been drawn.
+    left: f64,
+    /// That, and what is left below the open children, each by its share.
+    below: f64,
+    /// The share of the tactic that led here in the parent's distribution.
+    share: f64,
+    children: Vec<NodeId>,
+    /// The last answer's log-probabilities, summed, and how many.
+    last: (f64, u32),
+}
+
+impl Remainder {
+    fn new(share: f64) -> Self {
+        Remainder { left: 1.0, below: 1.0, share, children: Vec::new(), last: (0.0, 0) }
+    }
 }
 
 /// The tree of one search.
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
+    distinct: bool,
 }
 
 impl Default for Tree {
@@ -55,12 +78,86 @@ impl Default for Tree {
             depth: 0,
             log_p: 0.0,
             tried: HashMap::new(),
+            remainder: Remainder::new(1.0),
         };
-        Tree { nodes: vec![root] }
+        Tree { nodes: vec![root], distinct: false }
     }
 }
 
 impl Tree {
+    /// Whether no tactic is sampled twice at a node.
+    pub fn is_distinct(&self) -> bool {
+        self.distinct
+    }
+
+    /// The share of a node's distribution that has not been drawn; 1 unless samples are distinct.
+    pub fn left(&self, node: NodeId) -> f64 {
+        self.nodes[node.index()].remainder.left
+    }
+
+    /// The probability that a rollout from a node, one tactic after the other, is one that has not
+    /// been seen to its end; 1 unless samples are distinct. Zero says that there is nothing to do
+    /// at or below the node.
+    pub fn below(&self, node: NodeId) -> f64 {
+        self.nodes[node.index()].remainder.below
+    }
+
+    /// A node's open children, and the share of each in the node's distribution.
+    pub fn children(&self, node: NodeId) -> impl DoubleEndedIterator<Item = (NodeId, f64)> + '_ {
+        let children = self.nodes[node.index()].remainder.children.iter();
+        children.map(|&child| (child, self.nodes[child.index()].remainder.share))
+    }
+
+    /// The score that the next tactic at a node would give its child if it were as probable as
+    /// those of the last answer there were on (geometric) average.
+    pub fn next_score(&self, node: NodeId, alpha: f64) -> f64 {
+        let node = &self.nodes[node.index()];
+        let (sum, count) = node.remainder.last;
+        let next = if count > 0 { sum / f64::from(count) } else { 0.0 };
+        (node.log_p + next) / f64::from(node.depth + 1).powf(alpha)
+    }
+
+    pub(crate) fn make_distinct(&mut self) {
+        self.distinct = true;
+    }
+
+    pub(crate) fn remains(&mut self, node: NodeId, left: f64) {
+        let remainder = &mut self.nodes[node.index()].remainder;
+        remainder.left = left;
+        remainder.last = (0.0, 0);
+        self.sum_up(node);
+    }
+
+    pub(crate) fn drawn_out(&mut self, node: NodeId) {
+        self.nodes[node.index()].remainder.left = 0.0;
+        self.sum_up(node);
+    }
+
+    pub(crate) fn weigh(&mut self, node: NodeId, share: f64) {
+        self.nodes[node.index()].remainder.share = share;
+        self.sum_up(self.parent(node));
+    }
+
+    /// Notes the log-probability of one sample of the answer that [`Tree::remains`] began.
+    pub(crate) fn note(&mut self, node: NodeId, log_p: f64) {
+        let (sum, count) = &mut self.nodes[node.index()].remainder.last;
+        *sum += log_p;
+        *count += 1;
+    }
+
+    /// Brings what is left below a node up to date, and below everything above it. Summed afresh:
+    /// differences would not find back to zero.
+    fn sum_up(&mut self, mut node: NodeId) {
+        loop {
+            let below = self.children(node).map(|(child, share)| share * self.below(child));
+            self.nodes[node.index()].remainder.below = self.left(node) + below.sum::<f64>();
+            if node == NodeId::ROOT {
+                return;
+            }
+            node = self.parent(node);
+        }
+    }
+
     /// Steps from the root.
     pub fn depth(&self, node: NodeId) -> u32 {
         self.nodes[node.index()].depth
@@ -120,10 +217,15 @@ impl Tree {
                     depth: parent.depth + 1,
                     log_p: parent.log_p + log_p,
                     tried: HashMap::new(),
+                    remainder: Remainder::new(log_p.exp()),
                 };
                 let id =
                     NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 expansions"));
                 self.nodes.push(child);
+                self.nodes[node.index()].remainder.children.push(id);
+                if self.distinct {
+                    self.sum_up(node);
+                }
                 Reached::Open(id)
             }
         };

@@ -192,6 +192,7 @@ fn drive(tree: &ProofTree, strategy: StrategyKind, budget: u64, stream: Stream) 
                 state: text,
                 samples: expand.samples,
                 stream: stream.child(asked).child(i as u64),
+                urn: None,
             });
             let (_, samples) = policy.poll().pop().unwrap();
             for sample in samples.unwrap() {
@@ -245,7 +246,13 @@ fn what_a_driver_may_get_wrong_is_answered() {
     let verdict = session.apply(catamount_search::StateId(0), "no such tactic").unwrap();
     assert!(matches!(verdict, Verdict::Rejected { reason } if reason.contains("no such tactic")));
     let mut policy = TabularPolicy::new(tree);
-    policy.submit(Request { id: 3, state: "nowhere".into(), samples: 1, stream: Stream::new(1) });
+    policy.submit(Request {
+        id: 3,
+        state: "nowhere".into(),
+        samples: 1,
+        stream: Stream::new(1),
+        urn: None,
+    });
     assert!(matches!(policy.poll().as_slice(), [(3, Err(_))]));
     assert!(policy.poll().is_empty());
 }

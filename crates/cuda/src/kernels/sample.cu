@@ -92,12 +92,40 @@ DEVICE int find_last_tie(const Row& row, u32 threshold, double goal) {
     return row.vocab;
 }
 
+// In the first warp: the first of the places from..to at which the running sum of weights exceeds `left`; the last place
+// with any weight where rounding leaves none, `otherwise` where there is no weight at all.
+template <class Weight>
+DEVICE int walk(int from, int to, double left, int otherwise, Weight weight) {
+    int lane = threadIdx.x & 31, at = otherwise;
+    double before = 0;
+    for (int i = from; i < to; i += 32) {
+        float w = i + lane < to ? weight(i + lane) : 0.0f;
+        double upto = w;
+        for (int o = 1; o < 32; o <<= 1) {
+            double other = __shfl_up_sync(~0u, upto, o);
+            if (lane >= o) upto += other;
+        }
+        u32 positive = __ballot_sync(~0u, w > 0), holds = __ballot_sync(~0u, w > 0 && left < before + upto);
+        if (holds) return i + __ffs(holds) - 1;
+        if (positive) at = i + 31 - __clz(positive);
+        before += __shfl_sync(~0u, upto, 31);
+    }
+    return at;
+}
+
+// `starts` is null where no row has scarce tokens. A row's scarce tokens come after its others: their logits are taken
+// out of the row, kept, and put back at the end.
 extern "C" __global__ void __launch_bounds__(1024)
-    sample(int vocab, const float* logits, float temperature, float top_p, const float* uniforms, u32* tokens, float* log_p) {
+    sample(int vocab, float* logits, float temperature, float top_p, const float* uniforms, const u32* starts,
+           const u32* scarce, const float* left_of, float* kept, float* weights, u32* tokens, float* log_p, float* p,
+           float* rest) {
     __shared__ double sums[32];
     __shared__ u32 chosen;
+    __shared__ int chosen_scarce;
     __shared__ double left;
-    Row row = {logits + (u64)blockIdx.x * vocab, vocab, 0, temperature > 0 ? 1.0f / temperature : 1.0f, 0, vocab};
+    float* own = logits + (u64)blockIdx.x * vocab;
+    Row row = {own, vocab, 0, temperature > 0 ? 1.0f / temperature : 1.0f, 0, vocab};
+    int first = starts ? starts[blockIdx.x] : 0, end_scarce = starts ? starts[blockIdx.x + 1] : 0;
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     float top = -INFINITY_F;
     for (int i = threadIdx.x; i < vocab; i += blockDim.x) top = fmaxf(top, row.logits[i]);
@@ -107,8 +135,10 @@ extern "C" __global__ void __launch_bounds__(1024)
     for (int i = threadIdx.x; i < vocab; i += blockDim.x) all += expf(row.logits[i] - row.top);
     all = block_sum(all);
 
-    if (threadIdx.x == 0) chosen = vocab - 1;
+    if (threadIdx.x == 0) chosen = vocab - 1, chosen_scarce = -1;
     __syncthreads();
+    // The weight of all tokens, of those that are left, and of the scarce ones that are left.
+    double whole = 1, total = 1, few = 0;
     if (temperature <= 0) {
         for (int i = threadIdx.x; i < vocab; i += blockDim.x) {
             if (row.logits[i] == row.top) atomicMin(&chosen, (u32)i);
@@ -131,42 +161,65 @@ extern "C" __global__ void __launch_bounds__(1024)
         }
         if (lane == 0) sums[warp] = mine;
         __syncthreads();
-        double total = 0;
+        total = 0;
         for (int i = 0; i < 32; i++) total += sums[i];
+        whole = total;
+        if (first < end_scarce) {
+            for (int i = first + threadIdx.x; i < end_scarce; i += blockDim.x) {
+                int token = scarce[i];
+                float w = row.weight(token) * left_of[i];
+                kept[i] = own[token];
+                weights[i] = w;
+                few += w;
+                own[token] = -INFINITY_F;
+            }
+            few = block_sum(few);
+            // Not subtracted: what is left may be little.
+            mine = range_sum(row, from, to);
+            __syncthreads();
+            if (lane == 0) sums[warp] = mine;
+            __syncthreads();
+            total = 0;
+            for (int i = 0; i < 32; i++) total += sums[i];
+        }
+        double many = total;
+        total += few;
         double aim = uniforms[blockIdx.x] * total;
-        int which = choose(sums, &aim);
-        __syncthreads();
-        int base = which * range, end = min(base + range, vocab);
-        from = min(base + warp * part, end), to = min(from + part, end);
-        mine = range_sum(row, from, to);
-        if (lane == 0) sums[warp] = mine;
-        __syncthreads();
-        which = choose(sums, &aim);
-        from = min(base + which * part, end), to = min(from + part, end);
-        if (threadIdx.x == 0) left = aim;
-        __syncthreads();
-        if (warp == 0) {
-            double before = 0;
-            for (int i = from; i < to; i += 32) {
-                float w = i + lane < to ? row.weight(i + lane) : 0.0f;
-                double upto = w;
-                for (int o = 1; o < 32; o <<= 1) {
-                    double other = __shfl_up_sync(~0u, upto, o);
-                    if (lane >= o) upto += other;
-                }
-                u32 positive = __ballot_sync(~0u, w > 0), holds = __ballot_sync(~0u, w > 0 && left < before + upto);
-                if (holds || positive) {
-                    int at = holds ? __ffs(holds) - 1 : 31 - __clz(positive);
-                    if (lane == 0) chosen = i + at;
-                }
-                if (holds) break;
-                before += __shfl_sync(~0u, upto, 31);
+        if (few > 0 && aim >= many) {
+            if (warp == 0) {
+                int at = walk(first, end_scarce, aim - many, first, [&](int i) { return weights[i]; });
+                if (lane == 0) chosen_scarce = at, chosen = scarce[at];
+            }
+        } else {
+            int which = choose(sums, &aim);
+            __syncthreads();
+            int base = which * range, end = min(base + range, vocab);
+            from = min(base + warp * part, end), to = min(from + part, end);
+            mine = range_sum(row, from, to);
+            if (lane == 0) sums[warp] = mine;
+            __syncthreads();
+            which = choose(sums, &aim);
+            from = min(base + which * part, end), to = min(from + part, end);
+            if (threadIdx.x == 0) left = aim;
+            __syncthreads();
+            if (warp == 0) {
+                int at = walk(from, to, left, vocab - 1, [&](int i) { return row.weight(i); });
+                if (lane == 0) chosen = at;
             }
         }
     }
     __syncthreads();
     if (threadIdx.x == 0) {
+        bool is_scarce = chosen_scarce >= 0;
+        float logit = is_scarce ? kept[chosen_scarce] : row.logits[chosen];
         tokens[blockIdx.x] = chosen;
-        log_p[blockIdx.x] = row.logits[chosen] - row.top - (float)log(all);
+        log_p[blockIdx.x] = logit - row.top - (float)log(all);
+        float w = expf((logit - row.top) * row.inverse_temperature), gone = is_scarce ? weights[chosen_scarce] : w;
+        p[blockIdx.x] = temperature > 0 ? (float)(w / whole) : 1.0f;
+        rest[blockIdx.x] = temperature > 0 ? (float)(fmax(total - gone, 0.0) / whole) : 0.0f;
+    }
+    if (temperature > 0) {
+        __syncthreads();
+        for (int i = first + threadIdx.x; i < end_scarce; i += blockDim.x) own[scarce[i]] = kept[i];
     }
 }

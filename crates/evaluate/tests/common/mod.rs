@@ -72,6 +72,7 @@ impl Environment for Countdown {
 
 /// Samples `sub 1` to `sub 6` uniformly, answering at most `batch` questions a poll, the newest
 /// first.
+#[allow(dead_code, reason = "not every program that shares this module asks it")]
 pub struct Uniform {
     pub batch: usize,
     pub queue: VecDeque<Request>,

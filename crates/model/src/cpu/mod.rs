@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use gemm::{Mat, PackedB, Start};
 
-use crate::{AdamW, Backend, Heads, Kind, Lora, Packed, Result, Sampling};
+use crate::{AdamW, Backend, Draws, Heads, Kind, Lora, Packed, Result, Sampling};
 
 /// The processor.
 #[derive(Clone, Copy, Debug, Default)]
@@ -417,15 +417,12 @@ impl Backend for Cpu {
 
     fn sample(
         &self,
-        n: usize,
         vocab: usize,
         logits: &CpuTensor,
         sampling: Sampling,
-        uniforms: &[f32],
-        tokens: &mut [u32],
-        log_p: &mut [f32],
+        draws: &mut Draws,
     ) -> Result<()> {
-        sample::sample(n, vocab, &logits.data, sampling, uniforms, tokens, log_p);
+        sample::sample(vocab, &logits.data, sampling, draws);
         Ok(())
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use catamount_search::Stream;
+use catamount_search::{Place, Step, Stream, Urn};
 
 use super::texts::Drawn;
 use super::work::Work;
 use crate::forward::Attend;
 use crate::prefix::Prefix;
-use crate::{Activations, Backend, Cache, Keep, Kind, Model, Result, Sampling};
+use crate::{Activations, Backend, Cache, Draws, Keep, Kind, Model, Result, Sampling};
 
 /// A sample being decoded.
 pub(super) struct Row {
@@ -22,10 +22,38 @@ pub(super) struct Row {
     pub fed: usize,
     pub tokens: Vec<u32>,
     pub log_p: f64,
+    /// Its probability under the distribution that is sampled from.
+    pub share: f64,
     /// Its row in the step on the device.
     pub lane: Option<usize>,
     /// Whether its last token has been drawn.
     pub done: bool,
+    /// Drawn without replacement.
+    pub walk: Option<Walk>,
+}
+
+/// The way of a sample through an urn.
+pub(super) struct Walk {
+    urn: Urn,
+    /// Where it is among the sequences drawn before; none once it is like none of them.
+    place: Option<Place>,
+    steps: Vec<Step>,
+}
+
+impl Walk {
+    pub fn new(urn: Urn) -> Self {
+        Walk { urn, place: Some(Place::ROOT), steps: Vec::with_capacity(16) }
+    }
+
+    fn advance(&mut self, token: u32, step: Step) {
+        self.steps.push(step);
+        self.place = self.place.and_then(|place| self.urn.step(place, token));
+    }
+
+    /// Takes the whole sequence out of the urn.
+    fn finish(self, tokens: &[u32]) {
+        self.urn.take_tokens(tokens.iter().copied().zip(self.steps));
+    }
 }
 
 /// A sample whose last token has been drawn.
@@ -52,8 +80,7 @@ struct Lists {
     positions: Vec<u32>,
     slots: Vec<u32>,
     spans: Vec<u32>,
-    uniforms: Vec<f32>,
-    log_p: Vec<f32>,
+    draws: Draws,
 }
 
 /// Computes decoding steps.
@@ -65,8 +92,8 @@ pub(super) struct Decoding<B: Backend> {
     lists: Lists,
     /// Rows of every step, where they are fixed.
     fixed: Option<usize>,
-    /// How many rows the step on the device has, and when it was queued.
-    queued: Option<(usize, Instant)>,
+    /// When the step on the device was queued.
+    queued: Option<Instant>,
     /// Key of the first recording; the low 32 bits are free.
     recording: u64,
 }
@@ -147,20 +174,22 @@ impl<B: Backend> Decoding<B> {
             return Ok(());
         }
         let (b, c, padded) = (&*model.backend, &model.config, self.fixed.unwrap_or(n));
-        let Lists { tokens, uniforms, log_p, .. } = &mut self.lists;
+        let Lists { tokens, draws, .. } = &mut self.lists;
         tokens.clear();
-        uniforms.clear();
+        draws.clear();
         for (lane, row) in rows.iter_mut().enumerate() {
             tokens.push(row.token);
-            uniforms.push(
+            draws.begin(
                 (row.stream.uniform(row.tokens.len() as u64) as f32).min(1.0 - f32::EPSILON / 2.0),
             );
+            if let Some(Walk { urn, place: Some(place), .. }) = &row.walk {
+                urn.for_each_after(*place, |token, left| draws.make_scarce(token, left));
+            }
             row.lane = Some(lane);
             row.fed += 1;
             work.tokens += u64::from(!row.done);
         }
         tokens.resize(padded, 0);
-        log_p.resize(n, 0.0);
         b.upload_indices(tokens, &mut self.acts.packed.tokens)?;
         self.acts.packed.n = padded;
         let Decoding { acts, logits, slots, spans, .. } = self;
@@ -170,7 +199,7 @@ impl<B: Backend> Decoding<B> {
             b.linear(padded, c.vocab, c.hidden, &acts.h, model.head_weight(), None, logits)
         })?;
         work.steps += 1;
-        self.queued = Some((n, queued));
+        self.queued = Some(queued);
         Ok(())
     }
 
@@ -184,26 +213,26 @@ impl<B: Backend> Decoding<B> {
         finished: &mut Vec<Finished>,
         work: &mut Work,
     ) -> Result<()> {
-        let Some((n, queued)) = self.queued.take() else { return Ok(()) };
-        let Lists { tokens, uniforms, log_p, .. } = &mut self.lists;
-        model.backend.sample(
-            n,
-            model.config.vocab,
-            &self.logits,
-            sampling,
-            uniforms,
-            &mut tokens[..n],
-            log_p,
-        )?;
+        let Some(queued) = self.queued.take() else { return Ok(()) };
+        let draws = &mut self.lists.draws;
+        model.backend.sample(model.config.vocab, &self.logits, sampling, draws)?;
         work.device += queued.elapsed();
         for row in rows {
             let Some(lane) = row.lane.take().filter(|_| !row.done) else { continue };
-            row.log_p += f64::from(log_p[lane]);
-            row.token = tokens[lane];
+            row.log_p += f64::from(draws.log_p[lane]);
+            row.share *= f64::from(draws.p[lane]);
+            row.token = draws.tokens[lane];
             row.tokens.push(row.token);
+            if let Some(walk) = &mut row.walk {
+                walk.advance(row.token, Step { p: draws.p[lane], rest: draws.rest[lane] });
+            }
             if row.token == last.token || row.tokens.len() == last.length {
                 row.done = true;
-                let drawn = Drawn { tokens: std::mem::take(&mut row.tokens), log_p: row.log_p };
+                let tokens = std::mem::take(&mut row.tokens);
+                if let Some(walk) = row.walk.take() {
+                    walk.finish(&tokens);
+                }
+                let drawn = Drawn { tokens, log_p: row.log_p, share: row.share };
                 finished.push(Finished { job: row.job, sample: row.sample, own: row.own, drawn });
             }
         }

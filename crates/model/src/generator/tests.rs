@@ -2,6 +2,9 @@
 //! samples that others give.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+
+use catamount_search::Stream;
 
 use super::*;
 use crate::{Config, Cpu};
@@ -19,13 +22,14 @@ fn generator(fixed: bool, batch: usize, cache: usize) -> Generator<Cpu> {
 }
 
 /// Asks in two waves, the second while the first is being answered.
-fn answers(mut generator: Generator<Cpu>) -> (HashMap<RequestId, Vec<Sample>>, Work) {
+fn answers(mut generator: Generator<Cpu>, urns: bool) -> (HashMap<RequestId, Vec<Sample>>, Work) {
     let request = |id: u64| Request {
         id,
         state: ["|- ph", "|- ( ph -> ps )", "ax-1 syl", ""][id as usize % 4]
             .repeat(1 + id as usize % 5),
         samples: 1 + (id as usize * 7) % 6,
         stream: Stream::new(5).child(id),
+        urn: urns.then(Urn::default),
     };
     let (mut all, mut next) = (HashMap::new(), 20);
     (0..20).for_each(|id| generator.submit(request(id)));
@@ -45,7 +49,13 @@ fn answers(mut generator: Generator<Cpu>) -> (HashMap<RequestId, Vec<Sample>>, W
 
 #[test]
 fn a_fixed_shape_changes_nothing() {
-    let (plain, work) = answers(generator(false, 16, 4000));
+    for urns in [false, true] {
+        shapes(urns);
+    }
+}
+
+fn shapes(urns: bool) {
+    let (plain, work) = answers(generator(false, 16, 4000), urns);
     assert_eq!(plain.len(), 40);
     let lengths: std::collections::HashSet<usize> =
         plain.values().flatten().map(|s| s.tokens).collect();
@@ -55,7 +65,7 @@ fn a_fixed_shape_changes_nothing() {
     );
     assert_eq!(work.tokens, plain.values().flatten().map(|s| s.tokens as u64).sum::<u64>());
     for (batch, cache) in [(16, 4000), (3, 4000), (7, 72)] {
-        let (fixed, work) = answers(generator(true, batch, cache));
+        let (fixed, work) = answers(generator(true, batch, cache), urns);
         assert_eq!(fixed, plain, "batch {batch}");
         assert_eq!(work.tokens, plain.values().flatten().map(|s| s.tokens as u64).sum::<u64>());
     }

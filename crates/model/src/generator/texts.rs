@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use catamount_search::{Fault, Request, RequestId, Sample, Stream};
+use catamount_search::{Fault, Request, RequestId, Sample, Stream, Urn};
 use rayon::prelude::*;
 
 use super::recent::Recent;
@@ -15,18 +15,87 @@ use crate::{Error, Result, Tokenizer};
 /// Texts of each kind that are remembered.
 const REMEMBERED: usize = 1 << 16;
 
+/// Draws of a question that may repeat a tactic in other tokens before it is answered with fewer
+/// samples than it asked for.
+const REPEATS: usize = 64;
+
 /// A question as tokens.
 pub(super) struct Prompt {
     pub id: RequestId,
     pub stream: Stream,
     pub samples: usize,
     pub tokens: Arc<[u32]>,
+    /// Where samples are drawn without replacement.
+    pub taking: Option<Taking>,
+}
+
+impl Prompt {
+    fn new(request: Request, tokens: Arc<[u32]>) -> Self {
+        let Request { id, samples, stream, urn, .. } = request;
+        let taking = urn.map(|urn| Taking { urn, taken: Vec::new(), repeats: 0, wasted: 0 });
+        Prompt { id, stream, samples, tokens, taking }
+    }
+
+    /// Samples that are still to be drawn.
+    pub fn missing(&self) -> usize {
+        self.samples - self.taking.as_ref().map_or(0, |taking| taking.taken.len())
+    }
+
+    /// Whether there is an urn, and nothing left in it.
+    pub fn is_drawn_out(&self) -> bool {
+        self.taking.as_ref().is_some_and(|taking| taking.urn.left() == 0.0)
+    }
+
+    /// The answer, or the question again where different tokens were the same tactic.
+    fn finish(mut self, drawn: impl Iterator<Item = (usize, f64, Sample)>) -> Ready {
+        let Some(taking) = &mut self.taking else {
+            return Ready::Answer((self.id, Ok(drawn.map(|(_, _, sample)| sample).collect())));
+        };
+        for (tokens, share, mut sample) in drawn {
+            if taking.urn.take(&sample.tactic, share) {
+                sample.tokens += std::mem::take(&mut taking.wasted);
+                taking.taken.push(sample);
+            } else {
+                taking.wasted += tokens;
+                taking.repeats += 1;
+            }
+        }
+        let more = taking.taken.len() < self.samples && taking.repeats < REPEATS;
+        if more && taking.urn.left() > 0.0 { Ready::Prompt(self) } else { self.into_answer() }
+    }
+
+    /// The answer as far as it goes.
+    pub fn into_answer(self) -> Ready {
+        let mut taken = Vec::new();
+        if let Some(taking) = self.taking {
+            taken = taking.taken;
+            taken.last_mut().into_iter().for_each(|last| last.tokens += taking.wasted);
+        }
+        Ready::Answer((self.id, Ok(taken)))
+    }
+}
+
+/// What has come of a question with an urn.
+pub(super) struct Taking {
+    pub urn: Urn,
+    taken: Vec<Sample>,
+    repeats: usize,
+    /// Tokens of repeats since the last sample.
+    wasted: usize,
 }
 
 /// A sampled tactic as tokens.
 pub(super) struct Drawn {
     pub tokens: Vec<u32>,
     pub log_p: f64,
+    pub share: f64,
+}
+
+impl Drawn {
+    fn sample(&self, tactic: String) -> (usize, f64, Sample) {
+        let tokens = self.tokens.len();
+        (tokens, self.share, Sample { tactic, log_p: self.log_p, tokens })
+    }
 }
 
 /// The answer to a question.
@@ -41,7 +110,7 @@ pub(super) enum Ready {
 /// What a thread of the pool has done.
 enum Done {
     Read(Request, Result<Vec<u32>>),
-    Written(RequestId, Vec<(Drawn, String)>),
+    Written(Prompt, Vec<(Drawn, String)>),
 }
 
 /// Texts on their way in and out.
@@ -51,7 +120,7 @@ pub(super) struct Texts {
     states: Recent<String, Arc<[u32]>>,
     tactics: Recent<Vec<u32>, String>,
     questions: Vec<Request>,
-    answers: Vec<(RequestId, Vec<Drawn>)>,
+    answers: Vec<(Prompt, Vec<Drawn>)>,
     /// What was remembered, and needs no thread.
     ready: VecDeque<Ready>,
     sender: Sender<Done>,
@@ -90,34 +159,29 @@ impl Texts {
         self.under_way += 1;
         match self.states.get(&request.state) {
             Some(tokens) => {
-                let Request { id, samples, stream, .. } = request;
-                self.ready.push_back(Ready::Prompt(Prompt {
-                    id,
-                    stream,
-                    samples,
-                    tokens: Arc::clone(tokens),
-                }));
+                let prompt = Prompt::new(request, Arc::clone(tokens));
+                self.ready.push_back(Ready::Prompt(prompt));
             }
             None => self.questions.push(request),
         }
     }
 
     /// An answer that goes out.
-    pub fn answer(&mut self, id: RequestId, drawn: Vec<Drawn>) {
+    pub fn answer(&mut self, prompt: Prompt, drawn: Vec<Drawn>) {
         self.under_way += 1;
         if let Some(drawn) = drawn.iter().find(|drawn| !drawn.log_p.is_finite()) {
             let fault = Fault(format!(
                 "the model gives its own sample log p = {}: are its weights damaged?",
                 drawn.log_p
             ));
-            self.ready.push_back(Ready::Answer((id, Err(fault))));
+            self.ready.push_back(Ready::Answer((prompt.id, Err(fault))));
             return;
         }
         let tactics = &mut self.tactics;
-        let known = |d: &Drawn| tactics.get(&d.tokens).map(|text| sample(d, text.clone()));
-        match drawn.iter().map(known).collect() {
-            Some(samples) => self.ready.push_back(Ready::Answer((id, Ok(samples)))),
-            None => self.answers.push((id, drawn)),
+        let known = |d: &Drawn| tactics.get(&d.tokens).map(|text| d.sample(text.clone()));
+        match drawn.iter().map(known).collect::<Option<Vec<_>>>() {
+            Some(samples) => self.ready.push_back(prompt.finish(samples.into_iter())),
+            None => self.answers.push((prompt, drawn)),
         }
     }
 
@@ -137,14 +201,14 @@ impl Texts {
             &self.tokenizer,
             &self.sender,
             &mut self.answers,
-            |tokenizer, (id, drawn): (RequestId, Vec<Drawn>)| {
+            |tokenizer, (prompt, drawn): (Prompt, Vec<Drawn>)| {
                 // Decoding known tokens does not fail; should it, an empty tactic is refused by
                 // every prover.
                 let text = |d: Drawn| {
                     let text = tokenizer.decode(&d.tokens).unwrap_or_default();
                     (d, text)
                 };
-                Done::Written(id, drawn.into_iter().map(text).collect())
+                Done::Written(prompt, drawn.into_iter().map(text).collect())
             },
         );
     }
@@ -181,28 +245,23 @@ impl Texts {
     fn remember(&mut self, done: Done) -> Ready {
         match done {
             Done::Read(request, Ok(tokens)) => {
-                let (Request { id, state, samples, stream }, tokens) =
-                    (request, Arc::<[u32]>::from(tokens));
-                self.states.insert(state, Arc::clone(&tokens));
-                Ready::Prompt(Prompt { id, stream, samples, tokens })
+                let tokens = Arc::<[u32]>::from(tokens);
+                self.states.insert(request.state.clone(), Arc::clone(&tokens));
+                Ready::Prompt(Prompt::new(request, tokens))
             }
             Done::Read(request, Err(error)) => {
                 Ready::Answer((request.id, Err(Fault(error.to_string()))))
             }
-            Done::Written(id, texts) => {
+            Done::Written(prompt, texts) => {
                 let one = |(drawn, text): (Drawn, String)| {
-                    let sample = sample(&drawn, text.clone());
+                    let sample = drawn.sample(text.clone());
                     self.tactics.insert(drawn.tokens, text);
                     sample
                 };
-                Ready::Answer((id, Ok(texts.into_iter().map(one).collect())))
+                prompt.finish(texts.into_iter().map(one))
             }
         }
     }
-}
-
-fn sample(drawn: &Drawn, tactic: String) -> Sample {
-    Sample { tactic, log_p: drawn.log_p, tokens: drawn.tokens.len() }
 }
 
 /// Works on items in the thread pool. One task is handed in, which spreads the rest from inside:

@@ -137,6 +137,8 @@ pub fn record(name: &str, objective: &str, strategy: &str, budget: u64, seed: u6
         valid: spent * 2 / 5,
         rejected: spent - spent * 2 / 5,
         duplicates: spent / 9,
+        redrawn: 0,
+        drawn_out: 0,
         depths,
         tokens: spent * 17,
         reason: None,
