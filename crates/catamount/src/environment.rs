@@ -72,6 +72,10 @@ pub struct LeanArguments {
     /// Lean: wall-clock limit for checking one finished proof, in seconds.
     #[arg(long, default_value_t = 120.0)]
     pub check_limit: f64,
+    /// Lean: run a native toolchain even where nothing on this machine would confine it. Tactics
+    /// run code: use this for tactics of your own.
+    #[arg(long)]
+    pub unconfined: bool,
     /// Lean: axioms that a proof may rest on.
     #[arg(long, value_delimiter = ',')]
     pub axioms: Option<Vec<String>>,
@@ -86,6 +90,7 @@ impl LeanArguments {
         options.root = self.root.clone().or_else(|| self.project.clone());
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
         options.heartbeats = self.heartbeats;
+        options.confine = !self.unconfined;
         options.check_limit = seconds(self.check_limit, "--check-limit")?;
         if let Some(imports) = &self.imports {
             options.imports.clone_from(imports);

@@ -138,13 +138,17 @@ function patchRuntime(packageDir, output) {
   // Settings come from host.cjs: through globalThis on the main thread, through workerData on the others.
   replace("module", 'var Module=typeof Module!="undefined"?Module:{};',
     'var HOST=globalThis.__leanHost||require("worker_threads").workerData.host;' +
-    'var Module={};Module["INITIAL_MEMORY"]=HOST.initialMemory;');
+    'var Module={};Module["INITIAL_MEMORY"]=HOST.initialMemory;Module["print"]=Module["printErr"]=HOST.print;');
+  // Before it is instantiated, the module loses what it may not call.
+  replace("imports", "function getWasmImports(){assignWasmImports();",
+    "function getWasmImports(){assignWasmImports();require(HOST.sandbox).confine(wasmImports,proxiedFunctionTable,HOST.writes);");
+  replace("flags of files", 'process.binding("constants")["fs"]', "fs.constants");
   replace("maximum memory", "maximum:32768,shared:true", "maximum:HOST.maxPages,shared:true");
   replace("heap maximum", "var getHeapMax=()=>2147483648;", "var getHeapMax=()=>HOST.maxPages*65536;");
   replace("worker kind", 'worker_threads["workerData"]=="em-pthread"', 'worker_threads["workerData"]?.kind=="em-pthread"');
   replace("worker", 'new Worker(pthreadMainJs,{workerData:"em-pthread",name:"em-pthread"})',
     'new Worker(pthreadMainJs,{workerData:{kind:"em-pthread",host:HOST.forWorkers},name:"em-pthread",' +
-    "resourceLimits:{stackSizeMb:HOST.forWorkers.stackMb,maxOldGenerationSizeMb:4096}})");
+    "stdout:true,stderr:true,resourceLimits:{stackSizeMb:HOST.forWorkers.stackMb,maxOldGenerationSizeMb:4096}})");
   replace("thread pool", "var pthreadPoolSize=4;", "var pthreadPoolSize=HOST.pool;");
   replace("arguments", "arguments_=process.argv.slice(2);", "arguments_=[...(HOST.args||[])];");
   replace("program", 'thisProgram=process.argv[1].replace(/\\\\/g,"/")', 'thisProgram="/lean/bin/lean"');
@@ -154,12 +158,12 @@ function patchRuntime(packageDir, output) {
     "_emscripten_num_logical_cores=()=>ENVIRONMENT_IS_NODE?1");
   head = head.replaceAll('console.log("[DEBUG', 'HOST.debug?.("[DEBUG');
 
-  // dlsym: the shipped one scans all names at every lookup and answers 0 for data symbols.
+  // dlsym: the shipped one scans all names at every lookup, answers 0 for data symbols, and finds the runtime's own functions.
   replaceSpan("dlsym", "var __dlsym_js=", "__dlsym_js.sig=",
     "var __dlsym_js=(handle,symbol,symbolIndex)=>{symbol=UTF8ToString(symbol);" +
     "var slot=symbolSlot(symbol);if(slot)return slot;" +
-    "var v=wasmExports[symbol]??wasmImports[symbol];" +
-    "if(v===undefined||v.stub){dlSetError(`unknown symbol ${symbol}`);return 0}" +
+    "var v=wasmExports[symbol];" +
+    "if(v===undefined){dlSetError(`unknown symbol ${symbol}`);return 0}" +
     'if(typeof v=="function")return getFunctionAddress(v);' +
     'if(typeof v=="object")return v.value;return v};');
   // Symbols of the main module are looked up directly; there is no need to copy them all.
@@ -181,9 +185,9 @@ function patchRuntime(packageDir, output) {
 
   // Standard streams: raw bytes. The shipped terminal keeps reading until its 1 KiB buffer is full.
   replaceSpan("read", "read(stream,buffer,offset,length,pos){if(!stream.tty", "write(stream,buffer,offset,length,pos){if(!stream.tty",
-    "read(stream,buffer,offset,length,pos){return HOST.readStdin(buffer,offset,length)},");
+    "read(stream,buffer,offset,length,pos){return HOST.read(stream,PThread.currentProxiedOperationCallerThread,buffer,offset,length)},");
   replaceSpan("write", "write(stream,buffer,offset,length,pos){if(!stream.tty", "}},default_tty_ops:{",
-    "write(stream,buffer,offset,length,pos){return HOST.write(stream,buffer,offset,length)");
+    "write(stream,buffer,offset,length,pos){return HOST.write(stream,PThread.currentProxiedOperationCallerThread,buffer,offset,length)");
   replaceSpan("mounts", 'FS.mount(NODEFS,{root:"/home"},"/home");', "}else{function mkdirSafe", "HOST.mount(FS,NODEFS,ENV);");
 
   const out = (head + table + bootMain.toString() + tail)

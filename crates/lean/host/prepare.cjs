@@ -25,7 +25,7 @@ if (step === "runtime") {
   };
   const run = spawnSync(process.execPath, ["--stack-size=7500", path.join(__dirname, "host.cjs"), JSON.stringify(settings)],
     { encoding: "utf8", maxBuffer: 1 << 28 });
-  const said = (run.stdout + run.stderr).split("\n").filter((l) => l && !/^\[DEBUG|^  - |mainModule\?|LLVM Profile/.test(l));
+  const said = (run.stdout + run.stderr).split("\n").filter((l) => l && !/^printed: (\[DEBUG|  - |LLVM Profile|.*mainModule\?)/.test(l));
   if (said.length) console.error(said.join("\n").slice(0, 8000));
   if (run.status !== 0) {
     console.error(`Server.lean did not compile (status ${run.status})`);

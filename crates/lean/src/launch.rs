@@ -1,0 +1,92 @@
+//! How a server's process is started on each host.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::cache::Prepared;
+use crate::child::{Child, stack_limit};
+use crate::error::Error;
+use crate::options::Options;
+use crate::project::Project;
+use crate::sandbox::{Layer, Program, Sandbox};
+use crate::tool;
+
+/// What a worker process is made of; cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) enum Launch {
+    Wasm(Prepared),
+    Native { project: Project, server: PathBuf },
+}
+
+/// A process that has been started, and the folder that it may write.
+pub(crate) struct Started {
+    pub child: Child,
+    pub scratch: Option<tempfile::TempDir>,
+}
+
+impl Launch {
+    /// Starts a server that imports `imports`.
+    pub fn start(&self, imports: &[String], options: &Options) -> Result<Started, Error> {
+        let layer = Layer::here();
+        let failed = |e: std::io::Error| Error::Start(e.to_string());
+        match self {
+            Launch::Wasm(prepared) => {
+                let program = wasm(prepared, imports);
+                let sandbox = Sandbox {
+                    read: readable(prepared, &program.path),
+                    write: Vec::new(),
+                    memory_mb: options.memory_mb,
+                };
+                let child = Child::spawn(&program, &sandbox, layer).map_err(failed)?;
+                Ok(Started { child, scratch: None })
+            }
+            Launch::Native { project, server } => {
+                if let (Layer::None(why), true) = (layer, options.confine) {
+                    return Err(Error::Unconfined(why.clone()));
+                }
+                let scratch = tempfile::tempdir().map_err(failed)?;
+                let args = [OsString::from("--run"), server.into()]
+                    .into_iter()
+                    .chain(imports.iter().map(OsString::from));
+                let program = project.program(args, scratch.path());
+                let mut read = project.readable();
+                read.extend(server.parent().map(Path::to_path_buf));
+                let sandbox = Sandbox {
+                    read,
+                    write: vec![scratch.path().to_path_buf()],
+                    memory_mb: options.memory_mb,
+                };
+                let child = Child::spawn(&program, &sandbox, layer).map_err(failed)?;
+                Ok(Started { child, scratch: Some(scratch) })
+            }
+        }
+    }
+}
+
+/// Node on the prepared runtime. The WebAssembly module can reach nothing that is not mounted
+/// (`host/sandbox.cjs`); should it break out into node, node's own permissions are next, and then
+/// the system's.
+fn wasm(prepared: &Prepared, imports: &[String]) -> Program {
+    let server = prepared.server.join("lib");
+    let settings = serde_json::json!({
+        "runtime": prepared.runtime,
+        "boot": "Server",
+        "args": imports,
+        "watchParent": cfg!(not(target_os = "linux")),
+        "mounts": [["/server", server, false]],
+        "env": { "LEAN_PATH": "/lean/lib:/server" },
+    });
+    let mut args: Vec<OsString> = prepared.node.permissions(&[&prepared.runtime, &server]);
+    // V8 must believe in a little less stack than there is.
+    args.push(format!("--stack-size={}", stack_limit() / 1024 * 5 / 6).into());
+    args.push(prepared.host_script.clone().into());
+    args.push(settings.to_string().into());
+    Program { path: prepared.node.path.clone(), args, ..Program::default() }
+}
+
+/// What node reads: the prepared files, and its own installation where that is not the system's.
+fn readable(prepared: &Prepared, node: &Path) -> Vec<PathBuf> {
+    let mut read = vec![prepared.runtime.clone(), prepared.server.clone()];
+    read.push(tool::installation(node));
+    read
+}

@@ -1,0 +1,238 @@
+//! What the Linux kernel is asked to refuse.
+
+use std::collections::BTreeMap;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
+    Scope, path_beneath_rules,
+};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+
+use super::{Layer, SINKS, SYSTEM, Sandbox};
+use crate::child::raise_stack_limit;
+
+/// The newest rules that were tried; an older kernel enforces those that it knows.
+const RULES: ABI = ABI::V6;
+/// Room above a memory limit: address space that allocators reserve and never touch. The limit
+/// itself is watched from outside; this one stops a burst that outruns the watch.
+const RESERVED_MB: u64 = 4096;
+
+/// System calls that no prover needs: the network, other processes, and the machine itself.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_kcmp,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_personality,
+    libc::SYS_memfd_create,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+];
+/// On x86-64 every call has a second number, for programs with 32-bit pointers.
+#[cfg(target_arch = "x86_64")]
+const SECOND_NUMBERS: Option<i64> = Some(0x4000_0000);
+#[cfg(not(target_arch = "x86_64"))]
+const SECOND_NUMBERS: Option<i64> = None;
+
+/// Whether this kernel has Landlock switched on.
+pub fn has_landlock() -> bool {
+    const VERSION: libc::c_uint = 1;
+    let nothing = std::ptr::null::<libc::c_void>();
+    // SAFETY: with this flag the call reads no memory; it answers a version or an error.
+    unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0usize, VERSION) > 0 }
+}
+
+/// Has `command` confine itself between fork and exec.
+pub fn restrict(command: &mut Command, sandbox: &Sandbox, layer: &Layer) -> Result<(), String> {
+    let mut ruleset = match layer {
+        Layer::Landlock => Some(ruleset(sandbox)?),
+        Layer::Bubblewrap(_) | Layer::None(_) => None,
+    };
+    let filters = filters()?;
+    let handed = match layer {
+        Layer::Bubblewrap(_) => hand_over(command, &filters)?,
+        Layer::Landlock | Layer::None(_) => Vec::new(),
+    };
+    let applied = if *layer == Layer::Landlock { filters } else { Vec::new() };
+    let parent = std::process::id();
+    let data = (sandbox.memory_mb + RESERVED_MB) << 20;
+    // SAFETY: between fork and exec only system calls are made, and no memory is allocated unless
+    // one of them fails.
+    unsafe {
+        command.pre_exec(move || {
+            die_with(parent)?;
+            raise_stack_limit();
+            limit_data(data);
+            for file in &handed {
+                succeeded(libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0))?;
+            }
+            if let Some(ruleset) = ruleset.take() {
+                ruleset.restrict_self().map_err(|_| io::Error::last_os_error())?;
+            }
+            for filter in &applied {
+                seccompiler::apply_filter(filter).map_err(|_| io::Error::last_os_error())?;
+            }
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+fn succeeded(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The kernel ends the process when the thread that started it ends (see `child.rs`).
+fn die_with(parent: u32) -> io::Result<()> {
+    // SAFETY: neither call touches memory.
+    unsafe {
+        succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        // Had it ended already, nobody would be told.
+        if libc::getppid() as u32 != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+    }
+    Ok(())
+}
+
+fn limit_data(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: reads the struct it is given. Where a lower limit holds already, that one stays.
+    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) };
+}
+
+fn ruleset(sandbox: &Sandbox) -> Result<RulesetCreated, String> {
+    let readable = SYSTEM
+        .iter()
+        .map(std::path::Path::new)
+        .chain(sandbox.read.iter().map(std::path::PathBuf::as_path));
+    let made = || {
+        Ruleset::default()
+            .handle_access(AccessFs::from_all(RULES))?
+            .handle_access(AccessNet::from_all(RULES))?
+            .scope(Scope::from_all(RULES))?
+            .create()?
+            .add_rules(path_beneath_rules(readable, AccessFs::from_read(RULES)))?
+            .add_rules(path_beneath_rules(SINKS, AccessFs::from_file(RULES)))?
+            .add_rules(path_beneath_rules(&sandbox.write, AccessFs::from_all(RULES)))
+    };
+    made().map_err(|e| format!("Landlock: {e}"))
+}
+
+/// Two programs for the kernel: calls that are refused, and one that is said not to exist, so that
+/// libraries fall back to an older one whose arguments can be looked at.
+fn filters() -> Result<Vec<BpfProgram>, String> {
+    let made = || -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+        let no_thread = SeccompCondition::new(
+            0,
+            SeccompCmpArgLen::Qword,
+            SeccompCmpOp::MaskedEq(libc::CLONE_THREAD as u64),
+            0,
+        )?;
+        let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
+            REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+        refused.insert(libc::SYS_clone, vec![SeccompRule::new(vec![no_thread])?]);
+        let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+        [(refused, libc::EPERM), (absent, libc::ENOSYS)]
+            .into_iter()
+            .map(|(calls, errno)| filter(calls, errno as u32))
+            .collect()
+    };
+    made().map_err(|e| format!("seccomp: {e}"))
+}
+
+fn filter(
+    mut calls: BTreeMap<i64, Vec<SeccompRule>>,
+    errno: u32,
+) -> Result<BpfProgram, seccompiler::BackendError> {
+    if let Some(offset) = SECOND_NUMBERS {
+        let second: Vec<_> = calls.iter().map(|(n, rules)| (n + offset, rules.clone())).collect();
+        calls.extend(second);
+    }
+    let arch = std::env::consts::ARCH.try_into()?;
+    SeccompFilter::new(calls, SeccompAction::Allow, SeccompAction::Errno(errno), arch)?.try_into()
+}
+
+/// Gives bubblewrap the filters, which it installs when it has done its own work.
+fn hand_over(command: &mut Command, filters: &[BpfProgram]) -> Result<Vec<std::fs::File>, String> {
+    let write = |filter: &BpfProgram| -> io::Result<std::fs::File> {
+        // SAFETY: the name is a C string, and the descriptor that comes back is nobody else's.
+        let mut file = unsafe {
+            let fd = libc::memfd_create(c"seccomp".as_ptr(), libc::MFD_CLOEXEC);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            std::fs::File::from_raw_fd(fd)
+        };
+        for step in filter {
+            file.write_all(&step.code.to_ne_bytes())?;
+            file.write_all(&[step.jt, step.jf])?;
+            file.write_all(&step.k.to_ne_bytes())?;
+        }
+        file.rewind()?;
+        Ok(file)
+    };
+    let mut files = Vec::new();
+    for filter in filters {
+        let file = write(filter).map_err(|e| format!("seccomp: {e}"))?;
+        command.arg("--add-seccomp-fd").arg(file.as_raw_fd().to_string());
+        files.push(file);
+    }
+    Ok(files)
+}
