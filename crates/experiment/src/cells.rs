@@ -133,8 +133,7 @@ impl<B: Backend> Sampler<B> {
         let generator = match kept {
             Some((config, mut generator)) => {
                 let (backend, folder) = (&*study.backend, study.path(trained.model()));
-                let adapter =
-                    load_adapter(backend, &generator.model().config, &folder, false)?;
+                let adapter = load_adapter(backend, &generator.model().config, &folder, false)?;
                 generator.swap_adapter(Some(adapter), trained.name())?;
                 (config, generator)
             }
@@ -142,7 +141,7 @@ impl<B: Backend> Sampler<B> {
             None => {
                 let (network, tokenizer) = study.model(trained, false)?;
                 let config = config(&network.config);
-                let generator = Generator::new(network, tokenizer, config.clone(), trained.name())?;
+                let generator = Generator::new(network, tokenizer, config, trained.name())?;
                 (config, generator)
             }
         };
@@ -197,8 +196,7 @@ impl<B: Backend> Sampler<B> {
             }
         };
         let started = policy.work();
-        let run =
-            run_cells(&tasks, &study.environment, policy, study.stop, &mut watch, &mut done);
+        let run = run_cells(&tasks, &study.environment, policy, study.stop, &mut watch, &mut done);
         bar.finish();
         run?;
         if let Some(error) = failure {

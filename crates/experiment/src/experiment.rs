@@ -172,9 +172,7 @@ impl Experiment {
             Environment::Lean { project: Some(project) } => {
                 Library::LeanProject { project: project.clone() }
             }
-            Environment::Lean { project: None } => {
-                Library::LeanBundled { folder: bundled(folder) }
-            }
+            Environment::Lean { project: None } => Library::LeanBundled { folder: bundled(folder) },
         }
     }
 

@@ -80,7 +80,8 @@ impl<'t> Layout<'t> {
         if let Some(table) = value.get_ref().as_table() {
             self.search(table, &format!("{path}."), wanted, best);
         }
-        for (index, item) in value.get_ref().as_array().into_iter().flat_map(|a| a.iter().enumerate())
+        for (index, item) in
+            value.get_ref().as_array().into_iter().flat_map(|a| a.iter().enumerate())
         {
             let path = format!("{path}[{index}]");
             note(&item.span(), wanted, &path, best);
@@ -105,7 +106,8 @@ fn note(
 mod tests {
     use super::*;
 
-    const TEXT: &str = "a = 1\nb = { c = 2,\n  d = [3, 4] }\n[e]\nf = 5\n[[g]]\nh = 6\n[[g]]\nh = 7\n";
+    const TEXT: &str =
+        "a = 1\nb = { c = 2,\n  d = [3, 4] }\n[e]\nf = 5\n[[g]]\nh = 6\n[[g]]\nh = 7\n";
 
     #[test]
     fn keys_have_lines_and_places_have_keys() {

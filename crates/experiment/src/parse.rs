@@ -73,8 +73,7 @@ impl Experiment {
             let (key, reason) = explain(&layout, &error);
             fail(line, key, reason)
         })?;
-        experiment(file)
-            .map_err(|Refusal { key, reason }| fail(layout.line(&key), key, reason))
+        experiment(file).map_err(|Refusal { key, reason }| fail(layout.line(&key), key, reason))
     }
 }
 
@@ -153,11 +152,9 @@ fn data(file: &DataFile) -> Checked<Data> {
     let traces = match (&file.traces, &file.train, &file.valid, &file.test) {
         (None, None, None, None) => TraceChoice::Own,
         (Some(traces), None, None, None) => TraceChoice::File(traces.clone()),
-        (None, Some(train), Some(valid), Some(test)) => TraceChoice::Parts {
-            train: train.clone(),
-            valid: valid.clone(),
-            test: test.clone(),
-        },
+        (None, Some(train), Some(valid), Some(test)) => {
+            TraceChoice::Parts { train: train.clone(), valid: valid.clone(), test: test.clone() }
+        }
         (Some(_), ..) => {
             return refuse(
                 "data.traces",
@@ -216,10 +213,7 @@ fn model(file: &ModelFile) -> Checked<ModelChoice> {
             );
         }
         if file.tokenizer.is_some() {
-            return refuse(
-                "model.tokenizer",
-                "is for a new model; one that is there has its own",
-            );
+            return refuse("model.tokenizer", "is for a new model; one that is there has its own");
         }
         if base.trim().is_empty() {
             return refuse("model.base", "is empty: a folder, a GGUF file or a name on the hub");

@@ -69,12 +69,12 @@ impl Plan {
                 let after: Vec<&str> = after.iter().map(String::as_str).collect();
                 let key = plan.push(branch, &after, json!([file.branch, written, budget]));
                 cells.extend(
-                    deployed(experiment, choice, several.then_some(budget))?
-                        .into_iter()
-                        .map(|deployment| {
+                    deployed(experiment, choice, several.then_some(budget))?.into_iter().map(
+                        |deployment| {
                             let objective = choice.name.clone();
                             (Cell { trained: trained.clone(), objective, deployment }, key.clone())
-                        }),
+                        },
+                    ),
                 );
             }
         }
@@ -175,7 +175,8 @@ fn deployed(
 ) -> Result<Vec<catamount_search::Deployment>> {
     let evaluation = &experiment.evaluation;
     let mut deployments = Vec::new();
-    for &budget in evaluation.budgets.iter().filter(|&&budget| own.is_none_or(|own| own == budget)) {
+    for &budget in evaluation.budgets.iter().filter(|&&budget| own.is_none_or(|own| own == budget))
+    {
         for &strategy in &evaluation.strategies {
             if evaluation.cells == Cells::All || choice.belongs_under(strategy) {
                 deployments.push(evaluation.deployment(strategy, budget)?);
@@ -254,8 +255,7 @@ mod tests {
         let mut files = HashSet::new();
         for file in plan.steps.iter().flat_map(|planned| planned.step.outputs().made) {
             let parts: Vec<_> = file.components().collect();
-            let normal =
-                parts.iter().all(|part| matches!(part, std::path::Component::Normal(_)));
+            let normal = parts.iter().all(|part| matches!(part, std::path::Component::Normal(_)));
             assert!(normal && parts.len() <= 2, "{}", file.display());
             let shown = file.display().to_string();
             assert!(files.insert(shown.clone()), "{shown} is made by two steps");

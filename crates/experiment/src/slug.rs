@@ -10,7 +10,8 @@ const LONGEST: usize = 48;
 /// A name as part of a file's name. A name that is harmless stays as it is; every other one gets a
 /// hash, so that no two share files. `@` is in none of them, and joins them to what comes after.
 pub(crate) fn slug(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '_');
+    let plain =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '_');
     // A point only between digits, as in `q0.02`: elsewhere it may begin an ending.
     let digit = |at: Option<usize>| {
         at.and_then(|at| name.as_bytes().get(at)).is_some_and(u8::is_ascii_digit)
@@ -61,8 +62,25 @@ mod tests {
         }
         let long = "x".repeat(300);
         let odd = [
-            "", " ", ".", "..", "../../x", "/etc", "C:\\x", "warm-up", "a b", "a/b", "a.b", "A B",
-            "a-b", "é", "ce\0", "-x", "x.trees", &long, "a-b-1f3c9a7e",
+            "",
+            " ",
+            ".",
+            "..",
+            "../../x",
+            "/etc",
+            "C:\\x",
+            "warm-up",
+            "a b",
+            "a/b",
+            "a.b",
+            "A B",
+            "a-b",
+            "é",
+            "ce\0",
+            "-x",
+            "x.trees",
+            &long,
+            "a-b-1f3c9a7e",
         ];
         let slugs: HashSet<String> = odd.iter().map(|name| slug(name)).collect();
         assert_eq!(slugs.len(), odd.len(), "{slugs:?}");

@@ -174,7 +174,8 @@ impl<'a> Stamps<'a> {
         }
         let place = self.place(planned)?;
         // What is damaged never comes back.
-        let key = if goal == Goal::Replace { format!("damaged {}", old.key) } else { old.key.clone() };
+        let key =
+            if goal == Goal::Replace { format!("damaged {}", old.key) } else { old.key.clone() };
         write(&self.folder.join(&place).join(STAMP), &Stamp { key, ..old.clone() })?;
         self.write(planned, &Stamp { moving: Some(Move { place, files, goal }), ..old })?;
         self.settle(planned)
@@ -213,9 +214,7 @@ impl<'a> Stamps<'a> {
         let own = self.path(planned);
         match goal {
             Goal::Retire => fs::remove_file(&own).map_err(Error::io(&own)),
-            Goal::Replace => {
-                self.write(planned, &Stamp { done: false, moving: None, ..stamp })
-            }
+            Goal::Replace => self.write(planned, &Stamp { done: false, moving: None, ..stamp }),
             Goal::Return => {
                 let kept = read(&place.join(STAMP)).unwrap_or(stamp);
                 self.write(planned, &Stamp { moving: None, ..kept })?;

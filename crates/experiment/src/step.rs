@@ -82,7 +82,9 @@ impl Step {
         match self {
             Step::Data => "data".to_string(),
             Step::WarmUp => WARM_UP.to_string(),
-            Step::OffTrace(measurement) => format!("off-trace {}", of(&measurement.deployment, " ")),
+            Step::OffTrace(measurement) => {
+                format!("off-trace {}", of(&measurement.deployment, " "))
+            }
             Step::Branch(branch) => format!("branch {}", branch.trained.name),
             Step::Cell(cell) => format!("cell {} {}", cell.objective, of(&cell.deployment, " ")),
             Step::Report => "report".to_string(),

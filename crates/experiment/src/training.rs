@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use catamount_base::Stream;
 use catamount_model::{Backend, Config, Model, Tokenizer, open};
 use catamount_objective::{Objective, Prior, Surrogate};
-use catamount_base::Stream;
 use catamount_traces::Trace;
 use catamount_train::{Dataset, Outcome, Recipe, Run, Weigh, export, prepare, train};
 

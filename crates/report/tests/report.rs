@@ -217,5 +217,7 @@ fn folders_that_hold_no_run() {
     assert!(report(dir.path()).unwrap_err().to_string().contains("plan.json: not what a study"));
     fs::remove_file(dir.path().join("plan.json")).unwrap();
     fs::write(dir.path().join("offtrace.json"), "[1]").unwrap();
-    assert!(report(dir.path()).unwrap_err().to_string().contains("offtrace.json: not what a study"));
+    assert!(
+        report(dir.path()).unwrap_err().to_string().contains("offtrace.json: not what a study")
+    );
 }

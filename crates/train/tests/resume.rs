@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 use catamount_objective::{Objective, Surrogate};
 use catamount_traces::Trace;
 use catamount_train::{
-    Checkpoint, Dataset, Error, Outcome, Recipe, Refresh, Run, Scores, Snapshot, Weighting, prepare, train,
+    Checkpoint, Dataset, Error, Outcome, Recipe, Refresh, Run, Scores, Snapshot, Weighting,
+    prepare, train,
 };
 use common::{Fuse, data, lora, metrics, model, recipe, tokenizer, traces};
 

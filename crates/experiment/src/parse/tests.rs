@@ -76,7 +76,13 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
         ("objective = \"ce\"", "objective = \"bfs\"\nprior = \"guessed\"", 8, PRIOR, "guessed"),
         ("objective = \"ce\"", "objective = \"bfs\"\nprior = { kappa = 0 }", 8, PRIOR, "kappa"),
         ("objective = \"ce\"", "objective = \"bfs\"\nbudget = 0", 8, "objectives[0].budget", "0"),
-        ("objective = \"ce\"", "objective = \"ce\"\nname = \" \"", 8, "objectives[0].name", "empty"),
+        (
+            "objective = \"ce\"",
+            "objective = \"ce\"\nname = \" \"",
+            8,
+            "objectives[0].name",
+            "empty",
+        ),
         ("objective = \"ce\"", "objective = \"cee\"", 7, "objectives[0].objective", "cee"),
         ("model = { base = \"model\" }", "", 0, "model", "is missing"),
         ("base = \"model\"", "hidden = 64", 4, "model.layers", "is missing"),
@@ -85,7 +91,13 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
         ("base = \"model\"", &shape(16384, 256), 4, "model.hidden", "billion parameters"),
         ("[evaluation]", "[warm_up]\nepochs = 0", 10, "warm_up.epochs", "at least 1"),
         ("[evaluation]", "[branch]\nepochs = 1\nlora = { rank = 4 }", 11, "branch.lora", "warm_up"),
-        ("[evaluation]", "[warm_up]\nbatch = { tokens = 99999999999 }", 10, "warm_up.batch", "most"),
+        (
+            "[evaluation]",
+            "[warm_up]\nbatch = { tokens = 99999999999 }",
+            10,
+            "warm_up.batch",
+            "most",
+        ),
     ] {
         let said = refusal(&SHORT.replace(old, new));
         let place = if line == 0 { String::new() } else { format!(":{line}") };
@@ -93,7 +105,8 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
         assert!(said.starts_with(&expected) && said.contains(&format!(": {key}")), "{new}: {said}");
         assert!(said.contains(reason), "{new}: {said}");
     }
-    let twice = format!("{}[[objectives]]\nobjective = \"ce\"\n", SHORT.replace("[evaluation]", ""));
+    let twice =
+        format!("{}[[objectives]]\nobjective = \"ce\"\n", SHORT.replace("[evaluation]", ""));
     assert!(refusal(&twice).contains("objectives[1].name: two objectives are called `ce`"));
     assert!(refusal("name = ").starts_with("short.toml:1: "));
 }
