@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use catamount_data::{Library, Making, Source};
-use catamount_experiment::{Experiment, Host, PRESETS, Plan, StepKind, preset};
+use catamount_experiment::{
+    Error, Experiment, PRESETS, Plan, Provenance, Study, preset, run as run_study, schema,
+};
 use catamount_model::Backend;
-use catamount_search::Environment;
-use catamount_traces::Steps;
 
 use crate::device::{Device, OnDevice};
-use crate::{command, model, progress, stop};
+use crate::{command, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// An experiment's file, or a preset: demo, metamath, lean-demo, paper-matrix, paper-sweep,
     /// paper-matching, paper-priors.
-    experiment: String,
+    #[arg(required_unless_present = "schema")]
+    experiment: Option<String>,
     /// Folder of the study; named after the experiment if not given.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -30,40 +30,64 @@ pub struct Arguments {
     /// Print the experiment's file (to start one of your own from a preset) and do nothing.
     #[arg(long)]
     print: bool,
+    /// Print the JSON Schema of an experiment's file, for editors, and do nothing.
+    #[arg(long)]
+    schema: bool,
+    /// Take the word of the stamps for what is done, without comparing it with the files.
+    #[arg(long)]
+    no_verify: bool,
 }
 
 pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
-    let path = Path::new(&arguments.experiment);
-    if arguments.print
-        && let Some((.., text)) = PRESETS.iter().find(|(name, ..)| *name == arguments.experiment)
-    {
-        print!("{text}");
+    if arguments.schema {
+        print!("{}", schema());
         return Ok(());
     }
-    let experiment =
-        if path.exists() { Experiment::read(path)? } else { preset(&arguments.experiment)? };
+    let name = arguments.experiment.as_deref().unwrap_or_default();
+    let path = Path::new(name);
+    if arguments.print {
+        print!("{}", text(name, path)?);
+        return Ok(());
+    }
+    let experiment = if path.exists() { Experiment::read(path)? } else { preset(name)? };
     let stem =
         path.file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy().into_owned());
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
-    let library = folder.join("library");
-    let mut plan = Plan::new(&experiment, &source(&experiment.data, &library).hash()?);
-    if training_only {
-        plan.steps.retain(|step| !matches!(step.kind, StepKind::Cell { .. } | StepKind::Report));
-    }
+    let source = experiment.making(&folder).source.hash();
     if arguments.dry_run {
+        // A plan can be looked at before its data are there.
+        if let Err(error) = &source {
+            println!("missing: {:#}", anyhow::anyhow!("{error:#}"));
+        }
+        let plan = plan(&experiment, &source.unwrap_or_default(), training_only)?;
         print!("{}", plan.describe(&experiment, &folder));
         return Ok(());
     }
-    let report = arguments.device.run(Study {
-        experiment: &experiment,
-        plan: &plan,
-        folder: &folder,
-        library: &library,
-    })?;
+    let plan = plan(&experiment, &source?, training_only)?;
+    let verify = !arguments.no_verify;
+    let report = arguments.device.run(Job { experiment, plan, folder, verify })?;
     if let Some(report) = report {
         show(&report);
     }
     Ok(())
+}
+
+fn plan(experiment: &Experiment, source: &str, training_only: bool) -> Result<Plan> {
+    let plan = Plan::new(experiment, source)?;
+    Ok(if training_only { plan.training_only() } else { plan })
+}
+
+/// An experiment's file as it stands.
+fn text(name: &str, path: &Path) -> Result<String> {
+    if path.exists() {
+        Experiment::read(path)?;
+        return Ok(std::fs::read_to_string(path)?);
+    }
+    let known = PRESETS.iter().find(|(known, ..)| *known == name);
+    match known {
+        Some((.., text)) => Ok((*text).to_string()),
+        None => preset(name).map(|_| String::new()).map_err(Into::into),
+    }
 }
 
 /// The first table, what is missing, and where the rest is.
@@ -80,92 +104,26 @@ pub fn show(report: &catamount_report::Report) {
     println!("report: {}", report.page.display());
 }
 
-/// Where an experiment's traces come from.
-fn source(data: &catamount_experiment::Data, library: &Path) -> Source {
-    match (&data.database, &data.traces) {
-        (_, Some(traces)) => Source::Traces(traces.clone()),
-        (Some(database), None) => Source::Metamath { database: database.into(), first: data.first },
-        (None, None) => Source::LeanBundled { folder: library.to_path_buf() },
-    }
+struct Job {
+    experiment: Experiment,
+    plan: Plan,
+    folder: PathBuf,
+    verify: bool,
 }
 
-struct Study<'a> {
-    experiment: &'a Experiment,
-    plan: &'a Plan,
-    folder: &'a Path,
-    library: &'a Path,
-}
-
-impl OnDevice for Study<'_> {
+impl OnDevice for Job {
     type Output = Option<catamount_report::Report>;
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<Self::Output> {
-        let environment = self.environment()?;
-        let data = |out: &Path| self.data(out).map_err(|error| format!("{error:#}"));
-        let load = |name: &str, trained: bool| {
-            model::by_name(name, &backend, trained).map_err(|error| format!("{error:#}"))
-        };
-        let host = Host {
-            backend: Arc::clone(&backend),
-            environment,
-            data: &data,
-            load: &load,
-            folder: self.folder,
-            stop: stop::on_interrupt(),
-            // Lean's processes do the work: a thread for each search in flight keeps all of them
-            // busy.
-            threads: if self.experiment.data.environment == "metamath" {
-                rayon::current_num_threads()
-            } else {
-                self.experiment.evaluation.concurrency
-            },
-            command: command::line(),
-            commit: command::commit(),
-            say: &|text| eprintln!("{text}"),
-        };
-        match catamount_experiment::run(self.experiment, self.plan, &host) {
-            Err(catamount_experiment::Error::Interrupted) => {
+        let provenance = Provenance { command: command::line(), commit: command::commit() };
+        let stop = stop::on_interrupt();
+        let study = Study::open(&self.experiment, &self.folder, backend, stop, provenance)?;
+        match run_study(&study, &self.plan, self.verify) {
+            Err(Error::Interrupted) => {
                 eprintln!("interrupted; run the same command again to go on");
                 std::process::exit(130);
             }
             result => Ok(result?),
         }
-    }
-}
-
-impl Study<'_> {
-    fn environment(&self) -> Result<Arc<dyn Environment>> {
-        let data = &self.experiment.data;
-        let library = match (&data.database, &data.project) {
-            (Some(database), _) => Library::Metamath { database: database.into() },
-            (None, Some(project)) => Library::LeanProject { project: project.clone() },
-            (None, None) => Library::LeanBundled { folder: self.library.to_path_buf() },
-        };
-        Ok(library.open()?)
-    }
-
-    fn data(&self, out: &Path) -> Result<()> {
-        let making = Making {
-            source: source(&self.experiment.data, self.library),
-            origin: None,
-            steps: self.lengths(),
-            split: self.experiment.data.split,
-            seed: self.experiment.seed,
-        };
-        let bar = progress::bar(0, "theorems");
-        let summary = making.write(out, &mut |done, total| {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        })?;
-        bar.finish_and_clear();
-        eprintln!("{summary}");
-        Ok(())
-    }
-
-    /// Lengths that either training or evaluation asks for.
-    fn lengths(&self) -> Steps {
-        let (train, search) = (self.experiment.data.steps, self.experiment.evaluation.steps);
-        let max = train.max.zip(search.max).map(|(a, b)| a.max(b));
-        Steps { min: train.min.min(search.min), max }
     }
 }

@@ -5,27 +5,75 @@ use std::path::{Path, PathBuf};
 /// The crate's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An experiment that cannot go on, and what to do about it.
+/// An experiment that cannot go on, and what to do about it. The cause, where there is one, is the
+/// error's source.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The experiment's file is wrong.
-    #[error("{0}")]
-    Config(String),
+    /// A setting of the experiment's file cannot be followed.
+    #[error("{file}{}: {key}: {reason}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Setting {
+        /// The file.
+        file: String,
+        /// The line, counted from 1, where the key or a part of it stands.
+        line: Option<usize>,
+        /// The key, such as `evaluation.budgets[1]`.
+        key: String,
+        /// What is wrong, and what may stand there.
+        reason: String,
+    },
+    /// There is no such preset.
+    #[error("there is no file and no preset `{name}`; {hint}the presets are {known}")]
+    Preset {
+        /// As it was asked for.
+        name: String,
+        /// The one that was probably meant.
+        hint: String,
+        /// Those there are.
+        known: String,
+    },
+    /// Another process writes this study.
+    #[error(transparent)]
+    Locked(#[from] catamount_base::LockError),
+    /// The source of the data cannot be used.
+    #[error(transparent)]
+    Data(#[from] catamount_data::Error),
+    /// A deployment that cannot be.
+    #[error(transparent)]
+    Deployment(#[from] catamount_search::SettingError),
     /// The file system said no.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What it said.
         source: std::io::Error,
     },
+    /// A file of the study is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No theorem or trace has the lengths asked for.
+    #[error("no {what} has {steps} steps; `catamount data stats {}` shows what there is",
+        path.display())]
+    Empty {
+        /// Theorems or traces.
+        what: &'static str,
+        /// The lengths.
+        steps: catamount_traces::Steps,
+        /// Where they were looked for.
+        path: PathBuf,
+    },
     /// A step failed.
-    #[error("step {step}: {reason}")]
+    #[error("step {step}")]
     Step {
         /// The step's name.
         step: String,
         /// Why.
-        reason: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The user asked to stop; running the same command again goes on.
     #[error("interrupted; run the same command again to go on")]
@@ -38,8 +86,58 @@ impl Error {
         move |source| Error::Io { path, source }
     }
 
-    pub(crate) fn step(step: &str) -> impl Fn(String) -> Error {
-        let step = step.to_string();
-        move |reason| Error::Step { step: step.clone(), reason }
+    /// Ties an error to the step it stopped; an interruption is nobody's fault.
+    pub(crate) fn in_step(self, step: &str) -> Error {
+        match self {
+            Error::Interrupted => Error::Interrupted,
+            source => Error::Step { step: step.to_string(), source: Box::new(source) },
+        }
     }
 }
+
+/// Errors of the crates that do the work.
+macro_rules! caused {
+    ($($cause:ty),+ $(,)?) => {
+        $(impl From<$cause> for Failure {
+            fn from(cause: $cause) -> Self {
+                Failure::Cause(Box::new(cause))
+            }
+        })+
+    };
+}
+
+/// What went wrong inside a step, before it is known which step that was.
+pub(crate) enum Failure {
+    Own(Error),
+    Cause(Box<dyn std::error::Error + Send + Sync>),
+}
+
+caused!(
+    catamount_model::Error,
+    catamount_train::Error,
+    catamount_traces::Error,
+    catamount_objective::ObjectiveError,
+    catamount_report::ReportError,
+    catamount_evaluate::cell::CellError,
+    catamount_base::LinesError,
+    catamount_data::Error,
+);
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Own(error)
+    }
+}
+
+impl Failure {
+    /// As the error of a step.
+    pub fn in_step(self, step: &str) -> Error {
+        match self {
+            Failure::Own(error) => error.in_step(step),
+            Failure::Cause(source) => Error::Step { step: step.to_string(), source },
+        }
+    }
+}
+
+/// The result of what a step does.
+pub(crate) type Work<T> = std::result::Result<T, Failure>;

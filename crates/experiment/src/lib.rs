@@ -1,27 +1,33 @@
-//! From one file to the whole study: data and split, warm-up, one branch per objective, one cell
-//! per (objective, strategy, budget), and the report.
-//!
-//! An [`Experiment`] is read from TOML; a [`Plan`] is the directed graph of its steps, each with a
-//! key that hashes everything it depends on; [`run`] does what is not up to date. Anything may be
-//! interrupted and run again.
-//!
-//! Deliberately does not know which prover is searched or which device computes: both are handed
-//! in.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 mod cells;
-mod config;
 mod error;
+mod experiment;
+mod file;
+mod locate;
 mod offtrace;
+mod parse;
 mod plan;
 mod presets;
 mod run;
+mod schema;
+mod slug;
 mod stamp;
-mod steps;
+mod step;
+mod study;
 mod time;
+mod training;
 
-pub use config::{Cells, Data, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice};
 pub use error::{Error, Result};
-pub use offtrace::{OffTrace, measure};
-pub use plan::{Plan, Step, StepKind};
+pub use experiment::{
+    Data, Environment, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice,
+    TraceChoice,
+};
+pub use file::{Cells, ExperimentFile, TokenizerKind};
+pub use plan::{Plan, Planned};
 pub use presets::{PRESETS, preset};
-pub use run::{Host, Load, run};
+pub use run::run;
+pub use schema::schema;
+pub use step::{Branch, Cell, Measurement, Step, Trained};
+pub use study::{Provenance, Study};

@@ -1,42 +1,99 @@
 //! What the paper could only bound, measured on search trees: what a miss costs (kappa), how often
 //! it is never recovered from (q), and how often another proof is found instead (bypass).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use catamount_base::{Lines, LinesError};
+use catamount_evaluate::cell::sibling;
 use catamount_evaluate::log::TreeRecord;
+use catamount_model::Backend;
+use catamount_report::OffTrace;
 use catamount_traces::Trace;
-use serde::{Deserialize, Serialize};
 
-/// Off-trace behaviour of one strategy with one policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OffTrace {
-    /// The strategy.
-    pub strategy: String,
-    /// Trees measured.
-    pub theorems: usize,
-    /// Samples at demonstrated states that were not the demonstrated tactic.
-    pub misses: u64,
-    /// Of these, the ones after which a demonstrated state was expanded again.
-    pub returned: u64,
-    /// kappa: mean expansions from a miss until a demonstrated state was expanded again, the miss
-    /// included.
-    pub kappa: f64,
-    /// q: share of misses after which no demonstrated state was ever expanded again, among those
-    /// that left budget to do so.
-    pub absorption: f64,
-    /// Theorems proved along the demonstrated trace.
-    pub along_trace: usize,
-    /// Theorems proved otherwise.
-    pub bypass: usize,
+use crate::cells::{Sampler, Searches, theorems};
+use crate::error::{Error, Work};
+use crate::plan::{MEASURED, Plan};
+use crate::step::{Measurement, Step, Trained, WARM_UP};
+use crate::study::{Study, say};
+
+/// Measures what the warm-up model's misses cost on validation theorems.
+pub(crate) fn off_trace<B: Backend>(
+    study: &Study<'_, B>,
+    plan: &Plan,
+    measurement: &Measurement,
+) -> Work<()> {
+    let mut theorems = theorems(study, "valid", Some(MEASURED))?;
+    theorems.jobs.iter_mut().for_each(|job| job.tree = true);
+    let log = study.path(measurement.log());
+    let searches = Searches {
+        objective: WARM_UP.to_string(),
+        deployment: measurement.deployment.clone(),
+        log: log.clone(),
+        theorems,
+    };
+    Sampler::default().search(study, &Trained::warm_up(), &[searches], &mut |_, _| Ok(()))?;
+    let mut found = OffTrace {
+        strategy: measurement.deployment.strategy().to_string(),
+        budget: measurement.deployment.budget(),
+        ..OffTrace::default()
+    };
+    // By theorem: a search that a killed process had to repeat left its tree twice.
+    let mut trees = BTreeMap::new();
+    for line in Lines::<TreeRecord>::open(&sibling(&log, "trees.jsonl"))? {
+        match line {
+            Ok((_, tree)) => _ = trees.insert(tree.theorem.clone(), tree),
+            Err(damage @ LinesError::Damaged { .. }) => {
+                say(format!("  warning: {damage}; this tree is not measured"));
+                found.broken += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    measure(&mut found, trees.values(), &study.traces("valid")?);
+    say(format!(
+        "  measured on {} theorems: kappa {:.2}, q {:.3}; {} proved along the trace, {} otherwise",
+        found.theorems, found.kappa, found.absorption, found.along_trace, found.bypass
+    ));
+    write(&study.path(measurement.found()), &found)?;
+    collect(study, plan)
+}
+
+/// What a measurement found.
+pub(crate) fn read<B: Backend>(study: &Study<'_, B>, of: &Measurement) -> Work<OffTrace> {
+    let path = study.path(of.found());
+    let text = std::fs::read(&path).map_err(Error::io(&path))?;
+    let found = serde_json::from_slice(&text);
+    Ok(found.map_err(|error| Error::File { path, reason: error.to_string() })?)
+}
+
+fn write(path: &std::path::Path, value: &impl serde::Serialize) -> Work<()> {
+    let text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    Ok(catamount_base::write(path, text).map_err(Error::io(path))?)
+}
+
+/// Puts the plan's measurements so far into the table that the report shows.
+fn collect<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
+    let mut all = Vec::new();
+    for planned in &plan.steps {
+        if let Step::OffTrace(measurement) = &planned.step
+            && study.path(measurement.found()).exists()
+        {
+            all.push(read(study, measurement)?);
+        }
+    }
+    write(&study.path(catamount_report::OFF_TRACE), &all)
 }
 
 /// Measures trees against the demonstrations. A state counts as demonstrated if its text is that of
 /// a state of the trace, so a different tactic that leads to the same state is a hit, as it is for
 /// the search.
-pub fn measure(strategy: &str, trees: &[TreeRecord], traces: &[Trace]) -> OffTrace {
+fn measure<'t>(
+    found: &mut OffTrace,
+    trees: impl IntoIterator<Item = &'t TreeRecord>,
+    traces: &[Trace],
+) {
     let traces: HashMap<&str, &Trace> =
         traces.iter().map(|trace| (trace.theorem.name.as_str(), trace)).collect();
-    let mut found = OffTrace { strategy: strategy.to_string(), ..OffTrace::default() };
     let (mut cost, mut lost, mut decided) = (0u64, 0u64, 0u64);
     for tree in trees {
         let Some(trace) = traces.get(tree.theorem.as_str()) else { continue };
@@ -87,7 +144,6 @@ pub fn measure(strategy: &str, trees: &[TreeRecord], traces: &[Trace]) -> OffTra
         if found.returned > 0 { (cost as f64 / found.returned as f64).max(1.0) } else { 1.0 };
     // Below one: a search that never came back in this sample might still do so.
     found.absorption = if decided > 0 { lost as f64 / (decided + 1) as f64 } else { 0.0 };
-    found
 }
 
 #[cfg(test)]
@@ -133,7 +189,8 @@ mod tests {
         ];
         let bypass = vec![expansion(0, "open", "off"), expansion(1, "proved", "")];
         let trees = [tree("a", returned), tree("b", lost), tree("c", bypass)];
-        let found = measure("bfs", &trees, &[trace("a"), trace("b"), trace("c")]);
+        let mut found = OffTrace::default();
+        measure(&mut found, &trees, &[trace("a"), trace("b"), trace("c")]);
         assert_eq!((found.misses, found.returned, found.along_trace, found.bypass), (4, 2, 1, 1));
         assert_eq!(found.kappa, 1.5);
         // Two returned and one was lost; the one before the bypass is neither.

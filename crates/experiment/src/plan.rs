@@ -1,61 +1,26 @@
-//! The steps of an experiment, what each depends on, and which are up to date.
+//! The steps of an experiment in an order in which they can be done, and the key of each: a hash of
+//! everything its outcome depends on.
 
-use std::collections::HashMap;
-use std::path::Path;
+use catamount_base::Content;
+use serde_json::json;
 
-use catamount_objective::Objective;
-use catamount_search::StrategyKind;
+use crate::error::Result;
+use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
+use crate::file::Cells;
+use crate::stamp::Stamps;
+use crate::step::{Branch, Cell, Measurement, Step, Trained};
 
-use crate::config::{Cells, Experiment, ObjectiveChoice, PriorChoice};
-use crate::stamp;
+/// Theorems on which off-trace behaviour is measured, and whose trees are kept for it.
+pub(crate) const MEASURED: usize = 200;
 
-/// What a step does.
+/// A step of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepKind {
-    /// Traces, split.
-    Data,
-    /// The common ancestor.
-    WarmUp,
-    /// Searches with the warm-up model on validation theorems, to measure kappa, q and bypass under
-    /// one strategy.
-    OffTrace {
-        /// The strategy.
-        strategy: StrategyKind,
-        /// Its budget.
-        budget: u64,
-    },
-    /// One objective's branch.
-    Branch {
-        /// The objective.
-        choice: ObjectiveChoice,
-        /// Expansions it is trained for.
-        budget: u64,
-    },
-    /// One (objective, strategy, budget).
-    Cell {
-        /// The branch's step.
-        branch: String,
-        /// The objective's name in tables.
-        objective: String,
-        /// The deployed strategy.
-        strategy: StrategyKind,
-        /// Expansions per theorem.
-        budget: u64,
-    },
-    /// Tables, figures, page.
-    Report,
-}
-
-/// One step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// Unique; also names its files.
+pub struct Planned {
+    /// What it is.
+    pub step: Step,
+    /// Its name for people.
     pub name: String,
-    /// What it does.
-    pub kind: StepKind,
-    /// Steps that come first.
-    pub after: Vec<String>,
-    /// Hash of everything its outcome depends on.
+    /// Hash of everything that its outcome depends on.
     pub key: String,
 }
 
@@ -63,140 +28,134 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Planned>,
 }
 
 impl Plan {
     /// The plan of an experiment. `source` identifies the data itself: the hash of a database or of
-    /// a file of traces.
-    pub fn new(experiment: &Experiment, source: &str) -> Self {
+    /// files of traces.
+    pub fn new(experiment: &Experiment, source: &str) -> Result<Self> {
         let mut plan = Plan { steps: Vec::new() };
-        plan.push(
-            "data",
-            StepKind::Data,
-            &[],
-            &[&json(&experiment.data), &experiment.seed.to_string(), source],
-        );
-        let model = json(&experiment.model);
-        plan.push(
-            "warm-up",
-            StepKind::WarmUp,
-            &["data"],
-            &[&model, &json(&experiment.warm_up), &experiment.seed.to_string()],
-        );
-        let evaluation = &experiment.evaluation;
-        let (searches, measures) = (searching(experiment), measuring(experiment));
+        let (file, seed) = (&experiment.file, experiment.seed);
+        let from = json!([
+            file.data.environment,
+            file.data.database,
+            file.data.first,
+            file.data.project,
+            [&file.data.traces, &file.data.train, &file.data.valid, &file.data.test],
+            file.data.source,
+            file.data.split.to_string(),
+            experiment.lengths().to_string(),
+        ]);
+        let data = plan.push(Step::Data, &[], json!([from, seed, source]));
+        let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
+        let ancestor = json!([file.model, file.warm_up, seed, trained_on]);
+        let warm_up = plan.push(Step::WarmUp, &[&data], ancestor);
+
+        let budgets = &experiment.evaluation.budgets;
         let mut cells = Vec::new();
-        for choice in &experiment.objectives {
-            let objective = choice.objective().expect("checked when the file was read");
-            let budgets = match (objective, choice.budget) {
-                (Objective::Ce, _) => vec![0],
-                (_, Some(budget)) => vec![budget],
-                (_, None) => evaluation.budgets.clone(),
-            };
-            for &budget in &budgets {
-                let several = budgets.len() > 1;
-                let name =
-                    if several { format!("{}-n{budget}", choice.label()) } else { choice.label() };
-                let mut after = vec!["warm-up".to_string()];
-                if matches!(&choice.prior, Some(PriorChoice::Named(_))) {
-                    // A search-agnostic objective has no strategy to measure; the file's check
-                    // refuses it.
-                    if let Ok(strategy) = objective.name().parse() {
-                        after.push(plan.off_trace(strategy, budget, &measures));
-                    }
+        for (choice, written) in experiment.objectives.iter().zip(&file.objectives) {
+            let trained_for = choice.budgets(budgets);
+            let several = trained_for.len() > 1;
+            for budget in trained_for {
+                let mut after = vec![warm_up.clone()];
+                if let PriorChoice::Measured(strategy) = choice.prior {
+                    let deployment = experiment.evaluation.deployment(strategy, budget)?;
+                    after.push(plan.measurement(experiment, deployment, &warm_up));
                 }
+                let trained = Trained::branch(&choice.name, several.then_some(budget));
+                let objective = choice.clone();
+                let branch = Step::Branch(Branch { objective, budget, trained: trained.clone() });
                 let after: Vec<&str> = after.iter().map(String::as_str).collect();
-                let kind = StepKind::Branch { choice: choice.clone(), budget };
-                plan.push(
-                    &format!("branch {name}"),
-                    kind,
-                    &after,
-                    &[&json(&experiment.branch), &json(choice), &budget.to_string()],
+                let key = plan.push(branch, &after, json!([file.branch, written, budget]));
+                cells.extend(
+                    deployed(experiment, choice, several.then_some(budget))?.into_iter().map(
+                        |deployment| {
+                            let objective = choice.name.clone();
+                            (Cell { trained: trained.clone(), objective, deployment }, key.clone())
+                        },
+                    ),
                 );
-                for &deployed in &evaluation.budgets {
-                    // Budget-matched adapters are evaluated at their own budget only.
-                    if several && deployed != budget {
-                        continue;
-                    }
-                    for &strategy in &evaluation.strategies {
-                        if evaluation.cells == Cells::All || made_for(objective, strategy) {
-                            cells.push((
-                                format!("branch {name}"),
-                                choice.label(),
-                                strategy,
-                                deployed,
-                            ));
-                        }
-                    }
-                }
             }
         }
+        let searched = searched(experiment);
         let mut all = Vec::new();
-        for (branch, objective, strategy, budget) in cells {
-            let name = format!("cell {objective} {strategy} n{budget}");
-            all.push(name.clone());
-            let kind = StepKind::Cell { branch: branch.clone(), objective, strategy, budget };
-            plan.push(&name, kind, &[&branch], &[&searches, strategy.name(), &budget.to_string()]);
+        for (cell, branch) in cells {
+            let inputs = json!([searched, cell.deployment]);
+            all.push(plan.push(Step::Cell(cell), &[&branch], inputs));
         }
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        plan.push("report", StepKind::Report, &all, &[&experiment.name]);
-        plan
+        plan.push(Step::Report, &all, json!(experiment.name));
+        Ok(plan)
     }
 
-    fn off_trace(&mut self, strategy: StrategyKind, budget: u64, measures: &str) -> String {
-        let name = format!("off-trace {strategy} n{budget}");
-        if !self.steps.iter().any(|step| step.name == name) {
-            let kind = StepKind::OffTrace { strategy, budget };
-            self.push(&name, kind, &["warm-up"], &[measures]);
+    /// The measurement under a deployment, planned once whoever wants it.
+    fn measurement(
+        &mut self,
+        experiment: &Experiment,
+        deployment: catamount_search::Deployment,
+        warm_up: &str,
+    ) -> String {
+        let evaluation = &experiment.file.evaluation;
+        let inputs = json!([
+            deployment,
+            evaluation.steps.to_string(),
+            [evaluation.time_limit, evaluation.theorem_time_limit],
+            experiment.seed,
+            MEASURED,
+        ]);
+        let step = Step::OffTrace(Measurement { deployment });
+        match self.steps.iter().find(|planned| planned.step == step) {
+            Some(planned) => planned.key.clone(),
+            None => self.push(step, &[warm_up], inputs),
         }
-        name
     }
 
-    fn push(&mut self, name: &str, kind: StepKind, after: &[&str], inputs: &[&str]) {
-        let keys: HashMap<&str, &str> =
-            self.steps.iter().map(|step| (step.name.as_str(), step.key.as_str())).collect();
-        let mut hasher = blake3::Hasher::new();
+    /// Adds a step that depends on others, by their keys, and on settings.
+    fn push(&mut self, step: Step, after: &[&str], settings: serde_json::Value) -> String {
+        let name = step.name();
+        let settings = settings.to_string();
         // A new version of a step's output format is a new outcome.
-        for part in [env!("CARGO_PKG_VERSION"), name].into_iter().chain(inputs.iter().copied()) {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        for step in after {
-            hasher.update(keys[step].as_bytes());
-        }
-        let key = hasher.finalize().to_hex()[..16].to_string();
-        let after = after.iter().map(|step| (*step).to_string()).collect();
-        self.steps.push(Step { name: name.to_string(), kind, after, key });
+        let parts = [env!("CARGO_PKG_VERSION"), &step.id(), &settings];
+        let content = Content::of_texts(parts.into_iter().chain(after.iter().copied()));
+        let key = content.short().to_string();
+        self.steps.push(Planned { step, name, key: key.clone() });
+        key
     }
 
-    /// The steps that still have to be done in this folder, in order. The report takes seconds and
-    /// is always made anew.
-    pub fn outstanding(&self, folder: &Path) -> Vec<&Step> {
-        self.steps
-            .iter()
-            .filter(|step| step.kind == StepKind::Report || !stamp::is_done(folder, step))
-            .collect()
+    /// Leaves out what comes after training.
+    pub fn training_only(mut self) -> Self {
+        self.steps.retain(|planned| !matches!(planned.step, Step::Cell(_) | Step::Report));
+        self
+    }
+
+    /// The cells, in order.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.steps.iter().filter_map(|planned| match &planned.step {
+            Step::Cell(cell) => Some(cell),
+            _ => None,
+        })
     }
 
     /// The plan as text: every step, whether it is up to date, and what it costs: how long it took
     /// last time, or how much work it is.
-    pub fn describe(&self, experiment: &Experiment, folder: &Path) -> String {
+    pub fn describe(&self, experiment: &Experiment, folder: &std::path::Path) -> String {
+        let stamps = Stamps::new(folder);
         let mut text = String::new();
         let (mut known, mut unknown) = (0.0, 0);
-        for step in &self.steps {
-            let done = stamp::is_done(folder, step);
-            let last = stamp::last_seconds(folder, step);
+        for planned in &self.steps {
+            let done = stamps.is_done(planned);
+            let last = stamps.last_seconds(planned);
             if !done {
                 known += last.unwrap_or(0.0);
                 unknown += usize::from(last.is_none());
             }
             let cost = match last {
                 Some(seconds) => format!("{seconds:.0} s last time"),
-                None => work(experiment, step),
+                None => work(experiment, &planned.step),
             };
             let state = if done { "up to date" } else { "to do" };
-            text.push_str(&format!("{state:<11} {:<28} {cost}\n", step.name));
+            text.push_str(&format!("{state:<11} {:<28} {cost}\n", planned.name));
         }
         text.push_str(&format!("{known:.0} s for the steps that were timed before"));
         if unknown > 0 {
@@ -205,43 +164,36 @@ impl Plan {
         text.push('\n');
         text
     }
+}
 
-    /// A step by name.
-    pub fn step(&self, name: &str) -> Option<&Step> {
-        self.steps.iter().find(|step| step.name == name)
+/// How a branch is deployed: under every strategy it belongs to, at every budget; one of several
+/// branches of an objective only at the budget it was trained for.
+fn deployed(
+    experiment: &Experiment,
+    choice: &ObjectiveChoice,
+    own: Option<u64>,
+) -> Result<Vec<catamount_search::Deployment>> {
+    let evaluation = &experiment.evaluation;
+    let mut deployments = Vec::new();
+    for &budget in evaluation.budgets.iter().filter(|&&budget| own.is_none_or(|own| own == budget))
+    {
+        for &strategy in &evaluation.strategies {
+            if evaluation.cells == Cells::All || choice.belongs_under(strategy) {
+                deployments.push(evaluation.deployment(strategy, budget)?);
+            }
+        }
     }
+    Ok(deployments)
 }
 
-/// Everything that an off-trace measurement depends on besides its model, strategy and budget: it
-/// has a pool of its own.
-fn measuring(experiment: &Experiment) -> String {
-    let evaluation = &experiment.evaluation;
-    let parts = (
-        (
-            &evaluation.search,
-            evaluation.temperature,
-            evaluation.max_tokens,
-            evaluation.steps.to_string(),
-        ),
-        (evaluation.time_limit, evaluation.theorem_time_limit, experiment.seed),
-    );
-    json(&parts)
-}
-
-/// Everything a cell's outcome depends on besides its model, strategy and budget.
-fn searching(experiment: &Experiment) -> String {
-    let evaluation = &experiment.evaluation;
-    let parts = (
-        (
-            &evaluation.search,
-            evaluation.temperature,
-            evaluation.max_tokens,
-            evaluation.limit,
-            evaluation.steps.to_string(),
-        ),
-        (evaluation.time_limit, evaluation.theorem_time_limit, experiment.seed, evaluation.trees),
-    );
-    json(&parts)
+/// Everything that a cell's outcome depends on besides its model and deployment.
+fn searched(experiment: &Experiment) -> serde_json::Value {
+    let evaluation = &experiment.file.evaluation;
+    json!([
+        [json!(evaluation.limit), json!(evaluation.steps.to_string()), json!(evaluation.trees)],
+        [evaluation.time_limit, evaluation.theorem_time_limit],
+        experiment.seed,
+    ])
 }
 
 /// How much work a step is, where it was never timed.
@@ -249,29 +201,86 @@ fn work(experiment: &Experiment, step: &Step) -> String {
     let theorems = experiment.evaluation.limit.map_or("all".to_string(), |limit| limit.to_string());
     let traces =
         experiment.data.limit.map_or("all".to_string(), |limit| format!("at most {limit}"));
-    match &step.kind {
-        StepKind::Data => "extract, replay and split".to_string(),
-        StepKind::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
-        StepKind::Branch { .. } => {
-            format!("{} epochs over {traces} traces", experiment.branch.epochs)
+    let expansions = |deployment: &catamount_search::Deployment, theorems: String| {
+        format!("up to {} expansions for each of {theorems} theorems", deployment.budget())
+    };
+    match step {
+        Step::Data => "extract, replay and split".to_string(),
+        Step::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
+        Step::Branch(_) => format!("{} epochs over {traces} traces", experiment.branch.epochs),
+        Step::OffTrace(measurement) => {
+            expansions(&measurement.deployment, format!("{MEASURED} validation"))
         }
-        StepKind::OffTrace { budget, .. } => {
-            format!("up to {budget} expansions for each of 200 validation theorems")
-        }
-        StepKind::Cell { budget, .. } => {
-            format!("up to {budget} expansions for each of {theorems} theorems")
-        }
-        StepKind::Report => "seconds".to_string(),
+        Step::Cell(cell) => expansions(&cell.deployment, theorems),
+        Step::Report => "seconds".to_string(),
     }
 }
 
-/// Whether an objective belongs under a strategy: the search-agnostic ones everywhere, the others
-/// under the strategies they model.
-fn made_for(objective: Objective, strategy: StrategyKind) -> bool {
-    matches!(objective, Objective::Ce | Objective::Ua) || strategy.is_modelled_by(objective.name())
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
 
-/// Settings as text, which is how they enter a key.
-fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("settings are plain data")
+    use super::*;
+    use crate::presets::{PRESETS, preset};
+
+    #[test]
+    fn no_two_steps_of_a_preset_share_a_name_a_key_or_a_file() {
+        for (name, ..) in PRESETS {
+            let plan = Plan::new(&preset(name).unwrap(), "source").unwrap();
+            let mut seen = HashSet::new();
+            for planned in &plan.steps {
+                assert!(seen.insert(planned.name.clone()) && seen.insert(planned.key.clone()));
+                assert!(seen.insert(format!("id {}", planned.step.id())), "{}", planned.name);
+                for file in planned.step.outputs().made {
+                    assert!(seen.insert(file.display().to_string()), "{}", file.display());
+                }
+            }
+        }
+    }
+
+    /// What people call an objective is never where its files are.
+    #[test]
+    fn names_cannot_escape_or_evict() {
+        let names = ["/etc/x", "../../x", "warm-up", "a b", "a-b", "a@16", "x.trees"];
+        let objectives: String = names
+            .iter()
+            .map(|name| format!("[[objectives]]\nobjective = \"bfs\"\nname = \"{name}\"\n"))
+            .collect();
+        let text = format!(
+            "name = \"n\"\ndata = {{ environment = \"metamath\", database = \"x.mm\" }}\nmodel = \
+             {{ base = \"b\" }}\nevaluation = {{ budgets = [16, 64] }}\n{objectives}"
+        );
+        let experiment = Experiment::parse(&text, "x.toml").unwrap();
+        let plan = Plan::new(&experiment, "source").unwrap();
+        let mut files = HashSet::new();
+        for file in plan.steps.iter().flat_map(|planned| planned.step.outputs().made) {
+            let parts: Vec<_> = file.components().collect();
+            let normal = parts.iter().all(|part| matches!(part, std::path::Component::Normal(_)));
+            assert!(normal && parts.len() <= 2, "{}", file.display());
+            let shown = file.display().to_string();
+            assert!(files.insert(shown.clone()), "{shown} is made by two steps");
+        }
+    }
+
+    #[test]
+    fn a_change_reaches_what_depends_on_it_and_nothing_else() {
+        let before = preset("demo").unwrap();
+        let keys = |experiment: &Experiment| {
+            let plan = Plan::new(experiment, "source").unwrap();
+            plan.steps.into_iter().map(|planned| (planned.name, planned.key)).collect::<Vec<_>>()
+        };
+        let text = PRESETS[0].2;
+        let changed = |old: &str, new: &str| {
+            let after = Experiment::parse(&text.replace(old, new), "demo.toml").unwrap();
+            let pairs = keys(&before).into_iter().zip(keys(&after));
+            let changed = pairs.filter(|((_, old), (_, new))| old != new);
+            changed.map(|((name, _), _)| name).collect::<Vec<String>>()
+        };
+        let limit = changed("limit = 220", "limit = 221");
+        assert!(limit.iter().all(|name| name.starts_with("cell") || name == "report"), "{limit:?}");
+        // Longer held-out theorems are not in data that were extracted without them.
+        let steps = changed("steps = \"2-5\"", "steps = \"2-15\"");
+        assert!(steps.contains(&"data".to_string()), "{steps:?}");
+        assert_eq!(changed("concurrency = 220", "concurrency = 64"), Vec::<String>::new());
+    }
 }

@@ -1,7 +1,7 @@
 //! Experiments that come with the program.
 
-use crate::config::Experiment;
 use crate::error::{Error, Result};
+use crate::experiment::Experiment;
 
 /// Name, what it is, and the file.
 pub const PRESETS: [(&str, &str, &str); 7] = [
@@ -33,14 +33,10 @@ pub const PRESETS: [(&str, &str, &str); 7] = [
 /// A preset by name.
 pub fn preset(name: &str) -> Result<Experiment> {
     let Some((_, _, text)) = PRESETS.iter().find(|(known, ..)| *known == name) else {
-        let names: Vec<&str> = PRESETS.iter().map(|(known, ..)| *known).collect();
-        let hint = catamount_base::nearest(name, names.iter().copied())
-            .map(|near| format!("did you mean `{near}`? "))
-            .unwrap_or_default();
-        return Err(Error::Config(format!(
-            "there is no file and no preset `{name}`; {hint}The presets are {}",
-            names.join(", ")
-        )));
+        let known = PRESETS.map(|(known, ..)| known);
+        let near = catamount_base::nearest(name, known);
+        let hint = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        return Err(Error::Preset { name: name.to_string(), hint, known: known.join(", ") });
     };
     Experiment::parse(text, &format!("preset {name}"))
 }

@@ -1,166 +1,204 @@
 //! Does what is not up to date.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use catamount_base::Progress;
 use catamount_evaluate::log::Outcome;
 use catamount_evaluate::run::CellRun;
-use catamount_model::{Backend, Model, Tokenizer};
-use catamount_report::Report;
-use catamount_search::Environment;
-use serde_json::json;
+use catamount_model::Backend;
+use catamount_report::{PLAN, PlannedCell, Report, Seeds, StudyPlan, report};
 
-use crate::cells::Sampler;
-use crate::config::Experiment;
-use crate::error::{Error, Result};
-use crate::plan::{Plan, Step, StepKind};
-use crate::{cells, stamp, steps, time};
+use crate::cells::{self, Sampler};
+use crate::error::{Error, Result, Work};
+use crate::plan::{Plan, Planned};
+use crate::stamp::{Stamps, State};
+use crate::step::{Step, Trained, data};
+use crate::study::{Study, say};
+use crate::{offtrace, time, training};
 
-/// Loads a model by name.
-pub type Load<'a, B> =
-    dyn Fn(&str, bool) -> std::result::Result<(Model<B>, Tokenizer), String> + 'a;
-
-/// What an experiment needs from outside.
-pub struct Host<'a, B: Backend> {
-    /// The device.
-    pub backend: Arc<B>,
-    /// The prover.
-    pub environment: Arc<dyn Environment>,
-    /// Writes `train.jsonl`, `valid.jsonl` and `test.jsonl` into a folder.
-    pub data: &'a dyn Fn(&Path) -> std::result::Result<(), String>,
-    /// Loads a pretrained model by name; trainable as a whole if the flag says so.
-    pub load: &'a Load<'a, B>,
-    /// Where the study is kept.
-    pub folder: &'a Path,
-    /// Set by Ctrl-C.
-    pub stop: &'a AtomicBool,
-    /// Threads that talk to the prover.
-    pub threads: usize,
-    /// The command that runs this study, for manifests.
-    pub command: String,
-    /// The commit this binary was built from.
-    pub commit: Option<String>,
-    /// Speaks to the user between progress bars.
-    pub say: &'a dyn Fn(&str),
-}
-
-/// Runs an experiment to its report; none if the plan has no such step.
-pub fn run<B: Backend>(
-    experiment: &Experiment,
-    plan: &Plan,
-    host: &Host<'_, B>,
-) -> Result<Option<Report>> {
-    std::fs::create_dir_all(host.folder).map_err(Error::io(host.folder))?;
-    let outstanding: Vec<Step> = plan.outstanding(host.folder).into_iter().cloned().collect();
+/// Runs a study to its report; none if the plan has no such step. With `verify`, whatever is called
+/// done is compared with the hashes of its outputs first, and made again where it was damaged.
+pub fn run<B: Backend>(study: &Study<'_, B>, plan: &Plan, verify: bool) -> Result<Option<Report>> {
+    let stamps = Stamps::new(study.folder);
+    let mut outstanding = Vec::new();
+    for planned in &plan.steps {
+        match stamps.state(planned, verify) {
+            // It takes seconds and is always made anew.
+            _ if planned.step == Step::Report => outstanding.push(planned),
+            State::Done => {}
+            State::Outstanding => outstanding.push(planned),
+            State::Damaged(damage) => {
+                for damage in &damage {
+                    say(format!("{damage}; {} is made again", planned.name));
+                }
+                stamps.replace(planned, &damage)?;
+                outstanding.push(planned);
+            }
+        }
+    }
     let done = plan.steps.len() - outstanding.len();
     if done > 0 {
-        (host.say)(&format!("{done} of {} steps are up to date", plan.steps.len()));
+        say(format!("{done} of {} steps are up to date", plan.steps.len()));
     }
-    write_plan(experiment, plan, host)?;
-    let (mut report, mut sampler) = (None, Sampler::default());
-    let mut rest = outstanding.as_slice();
-    while let Some(step) = rest.first() {
-        if host.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        let number = plan.steps.len() - rest.len() + 1;
-        let cells = cells::together(experiment, rest);
-        if cells > 0 {
-            let (group, after) = rest.split_at(cells);
-            search(experiment, plan, host, &mut sampler, group, number)?;
-            rest = after;
-            continue;
-        }
-        // What comes now may want the device's memory for itself.
-        sampler = Sampler::default();
-        (host.say)(&format!("[{number}/{}] {}", plan.steps.len(), step.name));
-        stamp::begin(host.folder, step, &steps::files(step))?;
-        let started = Instant::now();
-        let fail = Error::step(&step.name);
-        match &step.kind {
-            StepKind::Data => (host.data)(&host.folder.join("data")).map_err(fail)?,
-            StepKind::WarmUp => steps::warm_up(experiment, host, &step.name)?,
-            StepKind::Branch { choice, budget } => {
-                steps::branch(experiment, host, &step.name, choice, *budget)?
-            }
-            StepKind::OffTrace { strategy, budget } => {
-                steps::off_trace(experiment, host, &step.name, *strategy, *budget)?
-            }
-            StepKind::Report => {
-                time::write(plan, host.folder)?;
-                report = Some(
-                    catamount_report::report(host.folder)
-                        .map_err(|error| fail(error.to_string()))?,
-                );
-            }
-            StepKind::Cell { .. } => {}
-        }
-        // A step that was cut short has said so itself; one that came to its end is done, whatever
-        // was pressed meanwhile.
-        stamp::finish(host.folder, step, started.elapsed().as_secs_f64())?;
-        rest = &rest[1..];
-    }
-    Ok(report)
+    write_plan(study, plan)?;
+    Runner { study, plan, stamps, sampler: Sampler::default(), report: None }.run(&outstanding)
 }
 
-/// Searches cells that share a model, the first of which is step `number` of the plan.
-fn search<B: Backend>(
-    experiment: &Experiment,
-    plan: &Plan,
-    host: &Host<'_, B>,
-    sampler: &mut Sampler<B>,
-    group: &[Step],
-    number: usize,
-) -> Result<()> {
-    for step in group {
-        stamp::begin(host.folder, step, &steps::files(step))?;
+/// A run in progress.
+struct Runner<'a, B: Backend> {
+    study: &'a Study<'a, B>,
+    plan: &'a Plan,
+    stamps: Stamps<'a>,
+    sampler: Sampler<B>,
+    report: Option<Report>,
+}
+
+impl<B: Backend> Runner<'_, B> {
+    fn run(mut self, mut rest: &[&Planned]) -> Result<Option<Report>> {
+        let limited = self.study.experiment.evaluation.theorem_time_limit.is_some();
+        while let Some(planned) = rest.first() {
+            if self.study.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            let (group, after) = rest.split_at(cells::together(limited, rest).max(1));
+            if let Step::Cell(cell) = &planned.step {
+                self.search(&cell.trained, group)?;
+            } else {
+                // What comes now may want the device's memory for itself.
+                self.sampler = Sampler::default();
+                self.step(planned)?;
+            }
+            rest = after;
+        }
+        Ok(self.report)
     }
-    let mut ended = |step: &Step, run: &CellRun| {
-        let number = number + group.iter().position(|other| other.name == step.name).unwrap_or(0);
-        (host.say)(&format!("[{number}/{}] {}", plan.steps.len(), step.name));
-        let (theorems, proved, errors) =
-            (run.records.len(), run.count(Outcome::Proved), run.count(Outcome::Error));
-        let share = 100.0 * proved as f64 / theorems.max(1) as f64;
-        (host.say)(&format!(
-            "  {proved} of {theorems} proved ({share:.1} %), {errors} errors; {}",
-            run.spent
-        ));
-        if errors > 0 {
-            // Not done: the same command tries them again.
-            (host.say)("  run the same command again to retry the errors");
+
+    fn announce(&self, planned: &Planned) {
+        let number = self.plan.steps.iter().position(|other| other == planned).unwrap_or(0) + 1;
+        say(format!("[{number}/{}] {}", self.plan.steps.len(), planned.name));
+    }
+
+    /// Begins a step; false if there is nothing left to do for it.
+    fn begin(&self, planned: &Planned) -> Result<bool> {
+        let done = self.stamps.begin(planned)?;
+        if done {
+            self.announce(planned);
+            say("  taken back from stale/");
+        }
+        Ok(!done)
+    }
+
+    fn step(&mut self, planned: &Planned) -> Result<()> {
+        if !self.begin(planned)? {
             return Ok(());
         }
-        stamp::finish(host.folder, step, run.spent.total)
-    };
-    cells::cells(experiment, host, sampler, group, &mut ended)
+        self.announce(planned);
+        let started = Instant::now();
+        self.work(&planned.step).map_err(|failure| failure.in_step(&planned.name))?;
+        // A step that was cut short has said so itself; one that came to its end is done, whatever
+        // was pressed meanwhile.
+        self.stamps.finish(planned, started.elapsed().as_secs_f64())
+    }
+
+    fn work(&mut self, step: &Step) -> Work<()> {
+        let study = self.study;
+        match step {
+            Step::Data => {
+                let bar = Progress::new(0, "theorems");
+                let making = study.experiment.making(study.folder);
+                let summary = making.write(&study.path(data()), &mut |done, total| {
+                    bar.set_length(total as u64);
+                    bar.set_position(done as u64);
+                })?;
+                bar.finish();
+                say(summary.to_string());
+                Ok(())
+            }
+            Step::WarmUp => training::warm_up(study),
+            Step::Branch(branch) => training::branch(study, branch),
+            Step::OffTrace(measurement) => offtrace::off_trace(study, self.plan, measurement),
+            Step::Report => {
+                time::write(self.plan, study.folder)?;
+                self.report = Some(report(study.folder)?);
+                Ok(())
+            }
+            // Searched in groups.
+            Step::Cell(_) => Ok(()),
+        }
+    }
+
+    /// Searches cells that share a model.
+    fn search(&mut self, trained: &Trained, group: &[&Planned]) -> Result<()> {
+        let mut begun = Vec::new();
+        for planned in group {
+            if self.begin(planned)? {
+                begun.push(*planned);
+            }
+        }
+        let Some(first) = begun.first() else { return Ok(()) };
+        let fail = |failure: crate::error::Failure| failure.in_step(&first.name);
+        let mut searches = Vec::new();
+        for planned in &begun {
+            if let Step::Cell(cell) = &planned.step {
+                searches.push(cells::searches(self.study, self.plan, cell).map_err(fail)?);
+            }
+        }
+        let mut sampler = std::mem::take(&mut self.sampler);
+        let mut ended = |index: usize, run: &CellRun| {
+            let planned = begun[index];
+            self.announce(planned);
+            let errors = run.count(Outcome::Error);
+            let (theorems, proved) = (run.records.len(), run.count(Outcome::Proved));
+            let share = 100.0 * proved as f64 / theorems.max(1) as f64;
+            say(format!(
+                "  {proved} of {theorems} proved ({share:.1} %), {errors} errors; {}",
+                run.spent
+            ));
+            if errors > 0 {
+                // Not done: the same command tries them again.
+                say("  run the same command again to retry the errors");
+                return Ok(());
+            }
+            self.stamps.finish(planned, run.spent.total)
+        };
+        sampler.search(self.study, trained, &searches, &mut ended).map_err(fail)?;
+        self.sampler = sampler;
+        Ok(())
+    }
 }
 
 /// What the report says about how the study was made.
-fn write_plan<B: Backend>(experiment: &Experiment, plan: &Plan, host: &Host<'_, B>) -> Result<()> {
-    let cells: Vec<_> = plan
-        .steps
-        .iter()
-        .filter_map(|step| match &step.kind {
-            StepKind::Cell { objective, strategy, budget, .. } => {
-                Some(json!({ "objective": objective, "strategy": strategy, "budget": budget }))
-            }
-            _ => None,
-        })
-        .collect();
-    let data = plan.step("data").map(|step| step.key.clone());
-    let text = json!({
-        "title": experiment.name,
-        "command": host.command,
-        "commit": host.commit,
-        "seeds": { "experiment": experiment.seed, "warm_up": experiment.warm_up.seed, "branch": experiment.branch.seed },
-        "data_hash": data,
-        "versions": { "catamount": env!("CARGO_PKG_VERSION"), "environment": host.environment.describe(), "device": host.backend.describe() },
-        "cells": cells,
-        "experiment": experiment,
-    });
-    let path = host.folder.join("plan.json");
-    std::fs::write(&path, serde_json::to_string_pretty(&text).expect("plain data"))
-        .map_err(Error::io(&path))
+fn write_plan<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Result<()> {
+    let experiment = study.experiment;
+    let cell = |cell: &crate::step::Cell| PlannedCell {
+        objective: cell.objective.clone(),
+        strategy: cell.deployment.strategy().to_string(),
+        budget: cell.deployment.budget(),
+        seed: Some(experiment.seed),
+        log: Some(cell.log()),
+    };
+    let versions = [
+        ("catamount", env!("CARGO_PKG_VERSION").to_string()),
+        ("environment", study.environment.describe()),
+        ("device", study.backend.describe()),
+    ];
+    let data = plan.steps.iter().find(|planned| planned.step == Step::Data);
+    let written = StudyPlan {
+        title: Some(experiment.name.clone()),
+        command: Some(study.provenance.command.clone()),
+        commit: study.provenance.commit.clone(),
+        seeds: Some(Seeds {
+            experiment: experiment.seed,
+            warm_up: experiment.warm_up.seed,
+            branch: experiment.branch.seed,
+        }),
+        data_hash: data.map(|planned| planned.key.clone()),
+        versions: versions.into_iter().map(|(name, text)| (name.to_string(), text)).collect(),
+        cells: plan.cells().map(cell).collect(),
+        experiment: serde_json::to_value(&experiment.file).unwrap_or_default(),
+    };
+    let path = study.path(PLAN);
+    let text = serde_json::to_vec_pretty(&written).unwrap_or_default();
+    catamount_base::write(&path, text).map_err(Error::io(&path))
 }

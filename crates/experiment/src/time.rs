@@ -1,15 +1,15 @@
 //! Where the time of a study went: `time.md`, made from the steps' stamps and from the clocks
 //! beside the cells' logs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use catamount_evaluate::cell::read_spent;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::plan::{Plan, StepKind};
-use crate::stamp;
-use crate::steps::cell_log;
+use crate::plan::Plan;
+use crate::stamp::Stamps;
+use crate::step::{Step, Trained};
 
 /// What a model's generator did over all cells of this model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,18 +24,27 @@ pub(crate) struct Sampled {
     pub total: f64,
 }
 
-fn sampled_path(folder: &Path, model: &str) -> PathBuf {
-    folder.join("sampling").join(format!("{model}.json"))
+impl From<catamount_model::Work> for Sampled {
+    fn from(work: catamount_model::Work) -> Self {
+        Sampled {
+            steps: work.steps,
+            tokens: work.tokens,
+            prompts: work.prompts,
+            prompt_tokens: work.prompt_tokens,
+            device: work.device.as_secs_f64(),
+            total: work.total.as_secs_f64(),
+        }
+    }
 }
 
 impl Sampled {
-    fn read(folder: &Path, model: &str) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(sampled_path(folder, model)).ok()?).ok()
+    fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
 
     /// Adds this run's share to what was done before.
-    pub fn add(self, folder: &Path, model: &str) -> Result<()> {
-        let before = Sampled::read(folder, model).unwrap_or_default();
+    pub fn add(self, path: &Path) -> Result<()> {
+        let before = Sampled::read(path).unwrap_or_default();
         let sum = Sampled {
             steps: before.steps + self.steps,
             tokens: before.tokens + self.tokens,
@@ -44,10 +53,8 @@ impl Sampled {
             device: before.device + self.device,
             total: before.total + self.total,
         };
-        let path = sampled_path(folder, model);
-        std::fs::create_dir_all(path.parent().expect("in a folder")).map_err(Error::io(&path))?;
-        std::fs::write(&path, serde_json::to_vec_pretty(&sum).expect("plain data"))
-            .map_err(Error::io(&path))
+        let text = serde_json::to_vec_pretty(&sum).unwrap_or_default();
+        catamount_base::write(path, text).map_err(Error::io(path))
     }
 }
 
@@ -55,42 +62,46 @@ impl Sampled {
 pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
     let mut text = String::from("# Where the time went\n\n| step | seconds |\n|---|---|\n");
     let (mut cells, mut models, mut searching) = (String::new(), String::new(), 0.0);
-    for step in &plan.steps {
-        let StepKind::Cell { .. } = &step.kind else {
-            if let (Some(seconds), false) =
-                (stamp::last_seconds(folder, step), step.kind == StepKind::Report)
-            {
-                text += &format!("| {} | {seconds:.1} |\n", step.name);
-            }
-            if let StepKind::Branch { .. } | StepKind::WarmUp = &step.kind {
-                let model = crate::steps::branch_name(&step.name);
-                if let Some(s) = Sampled::read(folder, &model) {
-                    searching += s.total;
-                    models += &format!(
-                        "| {model} | {:.1} | {:.0} % | {} | {:.0} | {:.0} k | {} | {:.0} |\n",
-                        s.total,
-                        100.0 * s.device / s.total.max(1e-9),
-                        s.steps,
-                        s.tokens as f64 / s.steps.max(1) as f64,
-                        s.tokens as f64 / s.total.max(1e-9) / 1e3,
-                        s.prompts,
-                        s.prompt_tokens as f64 / s.prompts.max(1) as f64,
+    let stamps = Stamps::new(folder);
+    for planned in &plan.steps {
+        let trained = match &planned.step {
+            Step::Cell(cell) => {
+                if let Some(spent) = read_spent(&folder.join(cell.log())) {
+                    cells += &format!(
+                        "| {} | {:.1} | {:.0} % | {:.0} % | {:.0} % | {:.1} | {:.1} | {:.0} % |\n",
+                        planned.name.strip_prefix("cell ").unwrap_or(&planned.name),
+                        spent.total,
+                        spent.share(spent.policy),
+                        spent.share(spent.both),
+                        spent.share(spent.waiting),
+                        spent.prover,
+                        spent.workers,
+                        spent.workers_busy(),
                     );
                 }
+                continue;
             }
-            continue;
+            Step::Report => continue,
+            Step::WarmUp => Some(Trained::warm_up()),
+            Step::Branch(branch) => Some(branch.trained.clone()),
+            Step::Data | Step::OffTrace(_) => None,
         };
-        if let Some(spent) = read_spent(&folder.join(cell_log(&step.name))) {
-            cells += &format!(
-                "| {} | {:.1} | {:.0} % | {:.0} % | {:.0} % | {:.1} | {:.1} | {:.0} % |\n",
-                step.name.strip_prefix("cell ").unwrap_or(&step.name),
-                spent.total,
-                spent.share(spent.policy),
-                spent.share(spent.both),
-                spent.share(spent.waiting),
-                spent.prover,
-                spent.workers,
-                spent.workers_busy(),
+        if let Some(seconds) = stamps.last_seconds(planned) {
+            text += &format!("| {} | {seconds:.1} |\n", planned.name);
+        }
+        let Some(trained) = trained else { continue };
+        if let Some(s) = Sampled::read(&folder.join(trained.sampling())) {
+            searching += s.total;
+            models += &format!(
+                "| {} | {:.1} | {:.0} % | {} | {:.0} | {:.0} k | {} | {:.0} |\n",
+                trained.name(),
+                s.total,
+                100.0 * s.device / s.total.max(1e-9),
+                s.steps,
+                s.tokens as f64 / s.steps.max(1) as f64,
+                s.tokens as f64 / s.total.max(1e-9) / 1e3,
+                s.prompts,
+                s.prompt_tokens as f64 / s.prompts.max(1) as f64,
             );
         }
     }
@@ -113,5 +124,5 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
 /// Writes the tables into the study's folder.
 pub(crate) fn write(plan: &Plan, folder: &Path) -> Result<()> {
     let path = folder.join("time.md");
-    std::fs::write(&path, tables(plan, folder)).map_err(Error::io(&path))
+    catamount_base::write(&path, tables(plan, folder)).map_err(Error::io(&path))
 }

@@ -18,6 +18,7 @@ mod gguf;
 #[cfg(feature = "hub")]
 mod hub;
 mod model;
+mod named;
 mod names;
 mod parameter;
 mod peft;
@@ -39,6 +40,7 @@ pub use gguf::load_gguf;
 #[cfg(feature = "hub")]
 pub use hub::download;
 pub use model::{Block, Linear, Model};
+pub use named::open;
 pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
 pub use peft::{load_adapter, save_adapter};

@@ -19,6 +19,7 @@ mod page;
 mod reading;
 mod report;
 mod run;
+mod study;
 mod table;
 mod tables;
 mod training;
@@ -28,4 +29,7 @@ pub use cell::{Cell, LogError, Tally};
 pub use compare::{Comparison, Side, compare, compare_cells, compare_family, compare_seeds};
 pub use report::{Report, report};
 pub use run::ReportError;
+pub use study::{
+    OFF_TRACE, ObjectiveLabel, OffTrace, PLAN, PlannedCell, PriorLabel, Seeds, StudyPlan,
+};
 pub use table::{Entry, Table};

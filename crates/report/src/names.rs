@@ -2,6 +2,8 @@
 
 use catamount_search::StrategyKind;
 
+use crate::study::{ObjectiveLabel, PriorLabel};
+
 /// The control every gain is measured against.
 pub(crate) const CONTROL: &str = "ce";
 
@@ -21,35 +23,19 @@ pub(crate) struct Objective {
 
 impl Objective {
     pub(crate) fn parse(full: &str) -> Self {
-        let (untrained, trained) =
-            match full.rsplit_once('@').and_then(|(name, n)| Some((name, n.parse().ok()?))) {
-                Some((name, n)) => (name, Some(n)),
-                None => (full, None),
-            };
-        let mut parts = untrained.split('+');
-        let base = parts.next().unwrap_or(full).to_owned();
-        let mut objective = Self {
-            full: full.to_owned(),
-            base,
-            kappa: None,
-            absorption: None,
-            measured: false,
-            trained,
+        let label = full.parse::<ObjectiveLabel>().unwrap_or_else(|never| match never {});
+        let (kappa, absorption) = match label.prior {
+            PriorLabel::Given { kappa, absorption } => (kappa, absorption),
+            PriorLabel::None | PriorLabel::Measured => (None, None),
         };
-        for part in parts {
-            if let Some(kappa) = part.strip_prefix("kappa").and_then(|v| v.parse().ok()) {
-                objective.kappa = Some(kappa);
-            } else if let Some(q) = part.strip_prefix('q').and_then(|v| v.parse().ok()) {
-                objective.absorption = Some(q);
-            } else if part == "measured" {
-                objective.measured = true;
-            } else {
-                // Some other variant: a name of its own, so that it is never mistaken for the plain
-                // objective.
-                objective.base = untrained.to_owned();
-            }
+        Objective {
+            full: full.to_owned(),
+            base: label.base,
+            kappa,
+            absorption,
+            measured: label.prior == PriorLabel::Measured,
+            trained: label.trained,
         }
-        objective
     }
 
     pub(crate) fn has_prior(&self) -> bool {

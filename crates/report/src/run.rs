@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use catamount_statistics::{self as statistics, Rate, wilson};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use crate::cell::Cell;
 use crate::compare::paired_statistics;
 use crate::names::{CONTROL, Objective, strategy_rank};
 use crate::reading::Reading;
+use crate::study::{OFF_TRACE, OffTrace, PLAN, PlannedCell, StudyPlan};
 use crate::training::Training;
 
 /// Why a folder could not be reported on.
@@ -112,8 +113,8 @@ pub(crate) struct Run {
     pub(crate) dir: PathBuf,
     pub(crate) groups: Vec<Group>,
     pub(crate) training: Vec<Training>,
-    pub(crate) plan: Option<Value>,
-    pub(crate) offtrace: Vec<Value>,
+    pub(crate) plan: Option<StudyPlan>,
+    pub(crate) offtrace: Vec<OffTrace>,
     pub(crate) readings: Vec<Reading>,
     /// Cells that were planned, or that a table has a place for, and that are not there.
     pub(crate) missing: Vec<String>,
@@ -127,20 +128,12 @@ impl Run {
             dir: dir.into(),
             groups: Vec::new(),
             training: Vec::new(),
-            plan: json(&dir.join("plan.json"))?,
-            offtrace: Vec::new(),
+            plan: json(&dir.join(PLAN))?,
+            offtrace: json(&dir.join(OFF_TRACE))?.unwrap_or_default(),
             readings: Vec::new(),
             missing: Vec::new(),
             notes: Vec::new(),
         };
-        match json(&dir.join("offtrace.json"))? {
-            Some(Value::Array(rows)) if rows.iter().all(Value::is_object) => run.offtrace = rows,
-            None => {}
-            Some(_) => {
-                let reason = "expected an array of objects, one per strategy".into();
-                return Err(ReportError::Content { path: dir.join("offtrace.json"), reason });
-            }
-        }
         run.read_cells(&dir.join("cells"))?;
         let folder = dir.join("training");
         if folder.is_dir() {
@@ -239,28 +232,16 @@ impl Run {
     fn name_missing(&mut self) {
         let mut missing = Vec::new();
         // What the plan promised.
-        let planned = self
-            .plan
-            .as_ref()
-            .and_then(|p| p.get("cells"))
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        for cell in &planned {
-            let text = |key: &str| cell.get(key).and_then(Value::as_str).map(str::to_owned);
-            let number = |key: &str| cell.get(key).and_then(Value::as_u64);
-            if let (Some(objective), Some(strategy), Some(budget)) =
-                (text("objective"), text("strategy"), number("budget"))
-            {
-                let group = self.group(&objective, &strategy, budget);
-                let there =
-                    group.is_some_and(|g| number("seed").is_none_or(|s| g.cells.contains_key(&s)));
-                if !there {
-                    let seed = number("seed").map(|s| format!(", seed {s}")).unwrap_or_default();
-                    missing.push(format!(
-                        "{objective} under {strategy} at N = {budget}{seed}: planned, never run"
-                    ));
-                }
+        let planned = self.plan.as_ref().map(|plan| plan.cells.clone()).unwrap_or_default();
+        for PlannedCell { objective, strategy, budget, seed, .. } in &planned {
+            let there = self
+                .group(objective, strategy, *budget)
+                .is_some_and(|group| seed.is_none_or(|seed| group.cells.contains_key(&seed)));
+            if !there {
+                let seed = seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
+                missing.push(format!(
+                    "{objective} under {strategy} at N = {budget}{seed}: planned, never run"
+                ));
             }
         }
         // Holes in the tables, where the plan does not say what was meant to be there.
@@ -408,7 +389,7 @@ fn is_sidecar(path: &Path) -> bool {
 }
 
 /// A JSON file, if it is there.
-fn json(path: &Path) -> Result<Option<Value>, ReportError> {
+fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReportError> {
     if !path.exists() {
         return Ok(None);
     }
@@ -416,7 +397,7 @@ fn json(path: &Path) -> Result<Option<Value>, ReportError> {
         std::fs::read(path).map_err(|source| ReportError::Read { path: path.into(), source })?;
     serde_json::from_slice(&bytes).map(Some).map_err(|e| ReportError::Content {
         path: path.into(),
-        reason: format!("not valid JSON: {e}"),
+        reason: format!("not what a study writes there: {e}"),
     })
 }
 

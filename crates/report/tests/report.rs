@@ -214,8 +214,10 @@ fn folders_that_hold_no_run() {
     fs::create_dir(dir.path().join("cells")).unwrap();
     assert!(report(dir.path()).unwrap_err().to_string().contains("holds no cell with a manifest"));
     fs::write(dir.path().join("plan.json"), "{").unwrap();
-    assert!(report(dir.path()).unwrap_err().to_string().contains("plan.json: not valid JSON"));
+    assert!(report(dir.path()).unwrap_err().to_string().contains("plan.json: not what a study"));
     fs::remove_file(dir.path().join("plan.json")).unwrap();
     fs::write(dir.path().join("offtrace.json"), "[1]").unwrap();
-    assert!(report(dir.path()).unwrap_err().to_string().contains("expected an array of objects"));
+    assert!(
+        report(dir.path()).unwrap_err().to_string().contains("offtrace.json: not what a study")
+    );
 }

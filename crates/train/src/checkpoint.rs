@@ -1,10 +1,12 @@
 //! Everything a run needs to continue: parameters, moments, position. A checkpoint is a folder that
-//! appears whole or not at all.
+//! appears whole or not at all, with the hashes of its files: one whose bytes have changed since is
+//! passed over for the one before.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use catamount_base::Checksums;
 use catamount_model::{Backend, Model};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -19,6 +21,7 @@ use crate::{Dataset, Error, Recipe, Result, Weigh};
 const TENSORS: &str = "state.safetensors";
 const SCORES: &str = "scores.safetensors";
 const POSITION: &str = "position.json";
+const SUMS: &str = "checksums.json";
 
 /// Where a run stands. Data order and dropout are functions of the seed and the step, so no
 /// generator's state is needed.
@@ -94,13 +97,32 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The newest checkpoint of a run's `checkpoints` folder.
-    pub fn latest(folder: &Path) -> Result<Option<Self>> {
-        numbered(folder)?.pop().map(|(_, path)| Self::open(&path)).transpose()
+    /// The newest sound checkpoint of a run's `checkpoints` folder; `warn` hears of every newer one
+    /// that is damaged.
+    pub fn latest(folder: &Path, warn: &mut dyn FnMut(&Error)) -> Result<Option<Self>> {
+        for (_, path) in numbered(folder)?.into_iter().rev() {
+            match Self::open(&path) {
+                Err(error @ Error::Damaged { .. }) => warn(&error),
+                opened => return opened.map(Some),
+            }
+        }
+        Ok(None)
     }
 
-    /// Opens one checkpoint.
+    /// Opens one checkpoint, after comparing every byte with what was written.
     pub fn open(folder: &Path) -> Result<Self> {
+        let damaged = |reason: String| Error::Damaged { path: folder.to_owned(), reason };
+        let path = folder.join(SUMS);
+        let sums: Checksums = fs::read(&path)
+            .map_err(|error| error.to_string())
+            .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()))
+            .map_err(|error| damaged(format!("{SUMS}: {error}")))?;
+        if [TENSORS, POSITION].iter().any(|name| !sums.0.contains_key(Path::new(name))) {
+            return Err(damaged(format!("{SUMS} does not name all files")));
+        }
+        if let Some(damage) = sums.verify(folder, true).first() {
+            return Err(damaged(damage.to_string()));
+        }
         let path = folder.join(POSITION);
         let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
         let position = serde_json::from_str(&text)
@@ -180,7 +202,13 @@ impl Checkpoint {
     ) -> Result<Self> {
         let target = folder.join(format!("step-{:08}", position.step));
         if target.exists() {
-            return Self::open(&target);
+            match Self::open(&target) {
+                // A damaged one is worth nothing, and its place is needed.
+                Err(Error::Damaged { .. }) => {
+                    fs::remove_dir_all(&target).map_err(Error::file(&target))?;
+                }
+                opened => return opened,
+            }
         }
         let workspace = Workspace::beside(&target)?;
         let failed = Mutex::new(None);
@@ -206,6 +234,12 @@ impl Checkpoint {
         }
         let path = workspace.path().join(POSITION);
         let text = serde_json::to_string_pretty(&position).expect("JSON of plain values");
+        fs::write(&path, text).map_err(Error::file(&path))?;
+        sync(&path)?;
+        let sums = Checksums::of(workspace.path(), [TENSORS, SCORES, POSITION])
+            .map_err(Error::file(workspace.path()))?;
+        let path = workspace.path().join(SUMS);
+        let text = serde_json::to_string_pretty(&sums).expect("JSON of plain values");
         fs::write(&path, text).map_err(Error::file(&path))?;
         sync(&path)?;
         sync(workspace.path())?;

@@ -9,6 +9,16 @@ pub enum Error {
     /// A recipe that cannot be followed.
     #[error("recipe: {0}")]
     Recipe(String),
+    /// A setting of a recipe that is out of range.
+    #[error("recipe: `{key} = {value}` is out of range; it must be {wanted}")]
+    Setting {
+        /// The setting, such as `optimizer.lr`.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        wanted: String,
+    },
     /// Data that cannot be trained on.
     #[error("{0}")]
     Data(String),
@@ -26,6 +36,14 @@ pub enum Error {
         /// The checkpoint.
         path: PathBuf,
         /// Why, and what to do.
+        reason: String,
+    },
+    /// A checkpoint whose bytes are not those that were written.
+    #[error("the checkpoint {} is damaged ({reason})", path.display())]
+    Damaged {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Which file, and how.
         reason: String,
     },
     /// The model failed.

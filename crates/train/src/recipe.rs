@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use catamount_model::LoraConfig;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -13,8 +14,11 @@ use crate::{Error, Result};
 /// learned is left.
 const HOTTEST: f64 = 10.0;
 
+/// The most examples or tokens that a step may have.
+const LARGEST: usize = 1 << 24;
+
 /// A training recipe.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Recipe {
     /// Seeds the order of the data, adapters and dropout; the same for every branch.
@@ -71,7 +75,7 @@ impl Default for Recipe {
 }
 
 /// What an optimizer step consists of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Batching {
     /// Whole traces are added to a step until it has at least this many examples (the effective
@@ -92,7 +96,7 @@ impl Default for Batching {
 }
 
 /// AdamW's hyperparameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Optimizer {
     /// The largest learning rate.
@@ -116,7 +120,7 @@ impl Default for Optimizer {
 }
 
 /// The learning rate's course.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Schedule {
     /// The fraction of all steps over which the learning rate rises.
@@ -132,10 +136,11 @@ impl Default for Schedule {
 }
 
 /// How an objective's weights enter the loss.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Weighting {
     /// Which parameters the weights are computed from: `online`, `frozen` or `every K`.
+    #[schemars(with = "String", regex(pattern = r"^(online|frozen|every [1-9][0-9]*)$"))]
     pub refresh: Refresh,
     /// What the weighted sum of a step is divided by: `sum`, `tactics`, `tokens` or `weights`.
     pub normalise: Normalise,
@@ -214,7 +219,7 @@ impl From<Refresh> for String {
 }
 
 /// What the weighted sum of a step's cross-entropies is divided by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Normalise {
     /// Nothing.
@@ -229,7 +234,7 @@ pub enum Normalise {
 }
 
 /// When the state is saved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Checkpoints {
     /// Every so many optimizer steps; 0 saves only at the end and when interrupted.
@@ -245,7 +250,7 @@ impl Default for Checkpoints {
 }
 
 /// The shape of an adapter to train.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoraRecipe {
     /// r.
@@ -284,7 +289,11 @@ impl Recipe {
     pub fn check(&self) -> Result<()> {
         let o = &self.optimizer;
         let refuse = |key: &str, value: &dyn fmt::Display, wanted: &str| {
-            Err(Error::Recipe(format!("`{key} = {value}` is out of range; it must be {wanted}")))
+            let (key, value, wanted) = (key.into(), value.to_string(), wanted.into());
+            Err(Error::Setting { key, value, wanted })
+        };
+        let at_most = |key: &str, n: usize, most: usize| {
+            if n > most { refuse(key, &n, &format!("at most {most}")) } else { Ok(()) }
         };
         let in_unit = |x: f64| (0.0..1.0).contains(&x);
         let count =
@@ -339,6 +348,12 @@ impl Recipe {
         if let Some(steps) = self.max_steps {
             count("max_steps", steps)?;
         }
+        // Beyond these a slip of the pen asks for more memory than there is.
+        at_most("epochs", self.epochs, 1_000_000)?;
+        at_most("batch.examples", self.batch.examples, LARGEST)?;
+        at_most("batch.tokens", self.batch.tokens, LARGEST)?;
+        at_most("max_tokens", self.max_tokens, LARGEST)?;
+        at_most("lora.rank", self.lora.as_ref().map_or(0, |lora| lora.rank), 1 << 14)?;
         if self.max_tokens < 2 {
             return refuse("max_tokens", &self.max_tokens, "at least 2: a state and a tactic");
         }

@@ -24,7 +24,7 @@ pub struct Run<'a> {
     pub folder: &'a Path,
     /// `warm-up`, or the branch's objective.
     pub name: &'a str,
-    /// Continues from the newest checkpoint where there is one; without, a run that already has
+    /// Continues from the newest sound checkpoint where there is one; without, a run that already has
     /// checkpoints is refused.
     pub resume: bool,
     /// Shows a bar on the terminal.
@@ -123,7 +123,9 @@ pub fn train<B: Backend>(
     let folder = run.checkpoints();
     fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     let identity = Identity::new(data, objective, recipe);
-    let latest = Checkpoint::latest(&folder)?;
+    let latest = Checkpoint::latest(&folder, &mut |damage| {
+        eprintln!("warning: {damage}; going on from the one before");
+    })?;
     if let Some(checkpoint) = &latest {
         if !run.resume {
             let reason = "a run was begun here; resume it, or choose another folder";

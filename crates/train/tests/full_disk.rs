@@ -39,7 +39,7 @@ fn a_full_disk_leaves_the_earlier_checkpoint_intact() {
     let fuse = common::Fuse::new(objective, 20, Some(stop.clone()));
     let first = Run { stop: &stop, ..run.clone() };
     train(&mut model(&tokenizer), &data, &fuse, &recipe, &first).unwrap();
-    let before = Checkpoint::latest(&run.checkpoints()).unwrap().unwrap();
+    let before = Checkpoint::latest(&run.checkpoints(), &mut |_| {}).unwrap().unwrap();
 
     limit(60_000);
     let error = train(&mut model(&tokenizer), &data, &objective, &recipe, &run).unwrap_err();
@@ -47,7 +47,7 @@ fn a_full_disk_leaves_the_earlier_checkpoint_intact() {
     let Error::File { path, .. } = &error else { panic!("{error}") };
     assert!(path.to_string_lossy().contains("state.safetensors"), "{error}");
     assert!(error.to_string().contains("the last checkpoint is intact"), "{error}");
-    assert_eq!(Checkpoint::latest(&run.checkpoints()).unwrap().unwrap(), before);
+    assert_eq!(Checkpoint::latest(&run.checkpoints(), &mut |_| {}).unwrap().unwrap(), before);
     let names: Vec<_> =
         std::fs::read_dir(run.checkpoints()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "nothing half-written is left: {names:?}");

@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 use catamount_objective::{Objective, Surrogate};
 use catamount_traces::Trace;
 use catamount_train::{
-    Dataset, Error, Outcome, Recipe, Refresh, Run, Scores, Snapshot, Weighting, prepare, train,
+    Checkpoint, Dataset, Error, Outcome, Recipe, Refresh, Run, Scores, Snapshot, Weighting,
+    prepare, train,
 };
 use common::{Fuse, data, lora, metrics, model, recipe, tokenizer, traces};
 
@@ -180,14 +181,51 @@ fn another_run_is_not_continued() {
     quieter.log_every = 5;
     quieter.checkpoints.every = 1;
     attempt(&quieter, Objective::Bfs, 12, true).unwrap();
-    damage(&folder.path().join("run/checkpoints"));
-    let error = attempt(&recipe(), Objective::Bfs, 12, true).unwrap_err();
-    assert!(error.contains("state.safetensors") && error.contains("damaged"), "{error}");
 }
 
-fn damage(checkpoints: &Path) {
-    let newest = std::fs::read_dir(checkpoints).unwrap().map(|e| e.unwrap().path()).max().unwrap();
-    let file = newest.join("state.safetensors");
-    let bytes = std::fs::read(&file).unwrap();
-    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+/// Whichever file of the newest checkpoint is damaged, and however: the run goes on from the one
+/// before and ends where it would have.
+#[test]
+fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
+    let traces = traces(16);
+    let tokenizer = tokenizer(&traces);
+    let (data, go) = (data(&tokenizer, &traces), AtomicBool::new(false));
+    let attempt = |folder: &Path| {
+        let (mut model, run) = (model(&tokenizer), Run::new(folder, "run", &go).resuming(true));
+        let objective = Surrogate::new(Objective::Bfs, 9);
+        train(&mut model, &data, &objective, &recipe(), &run).unwrap();
+        Snapshot::take(&model).unwrap()
+    };
+    let flip = |bytes: &mut Vec<u8>| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    };
+    let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() / 2);
+    let damages: [(&str, &dyn Fn(&mut Vec<u8>)); 5] = [
+        ("state.safetensors", &flip),
+        ("state.safetensors", &cut),
+        ("position.json", &flip),
+        ("checksums.json", &cut),
+        ("checksums.json", &|bytes| *bytes = b"{}".to_vec()),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let whole = attempt(folder.path());
+    let checkpoints = folder.path().join("run/checkpoints");
+    let newest = || std::fs::read_dir(&checkpoints).unwrap().map(|e| e.unwrap().path()).max();
+    for (name, damage) in damages {
+        let file = newest().unwrap().join(name);
+        let sound = std::fs::read(&file).unwrap();
+        let mut bytes = sound.clone();
+        damage(&mut bytes);
+        std::fs::write(&file, bytes).unwrap();
+        let error = Checkpoint::open(&newest().unwrap()).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{name}: {error}");
+        assert_eq!(attempt(folder.path()), whole, "{name}");
+        assert_eq!(std::fs::read(&file).unwrap(), sound, "{name} is made again");
+    }
+    // With none left that is sound, the run begins anew.
+    for entry in std::fs::read_dir(&checkpoints).unwrap() {
+        std::fs::remove_file(entry.unwrap().path().join("position.json")).unwrap();
+    }
+    assert_eq!(attempt(folder.path()), whole);
 }

@@ -11,18 +11,14 @@ use crate::table::html as escape;
 
 /// The report's title: the plan's, or the folder's name.
 pub(crate) fn title(run: &Run) -> String {
-    let planned = run
-        .plan
-        .as_ref()
-        .and_then(|p| p.get("title").or_else(|| p.get("name")))
-        .and_then(Value::as_str);
+    let planned = run.plan.as_ref().and_then(|plan| plan.title.clone());
     let folder = || {
         run.dir
             .canonicalize()
             .ok()
             .and_then(|d| d.file_name().map(|n| n.to_string_lossy().into_owned()))
     };
-    let name = planned.map(str::to_owned).or_else(folder).unwrap_or_else(|| "run".into());
+    let name = planned.or_else(folder).unwrap_or_else(|| "run".into());
     format!("{name}: which objective, for which search and budget?")
 }
 
@@ -44,7 +40,7 @@ pub(crate) fn lead(run: &Run) -> String {
 /// Names and values, the plan's first, then what the manifests say.
 pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    if let Some(Value::Object(plan)) = &run.plan {
+    if let Some(Ok(Value::Object(plan))) = run.plan.as_ref().map(serde_json::to_value) {
         let mut keys: Vec<&String> = plan.keys().filter(|k| k.as_str() != "cells").collect();
         // The command first: it is what a reader looks for.
         keys.sort_by_key(|k| (k.as_str() != "command", k.as_str()));

@@ -292,13 +292,13 @@ fn write_rest(dir: &Path, plan: &Plan) {
         .collect();
     fs::write(dir.join("data/heldout.jsonl"), pool).unwrap();
     let plan_json = json!({
-        "title": "Synthetic study", "commit": "0123abc", "seeds": plan.seeds, "data_hash": "9f2e", "command": "catamount run synthetic.toml",
+        "title": "Synthetic study", "commit": "0123abc", "seeds": {"experiment": 7, "warm_up": 7, "branch": 7}, "data_hash": "9f2e", "command": "catamount run synthetic.toml",
         "versions": {"catamount": "0.1.0", "rustc": "1.95"},
     });
     fs::write(dir.join("plan.json"), plan_json.to_string()).unwrap();
     let offtrace = json!([
-        {"strategy": "bfs", "kappa": 3.21, "q": 0.04, "bypass": 0.12, "theorems": 80},
-        {"strategy": "rdfs", "kappa": 2.05, "q": 0.02, "bypass": 0.09, "theorems": 80},
+        {"strategy": "bfs", "budget": 256, "kappa": 3.21, "absorption": 0.04, "bypass": 9, "theorems": 80},
+        {"strategy": "rdfs", "budget": 256, "kappa": 2.05, "absorption": 0.02, "bypass": 7, "theorems": 80},
     ]);
     fs::write(dir.join("offtrace.json"), offtrace.to_string()).unwrap();
     let tactics = |log_p: [f64; 3]| {

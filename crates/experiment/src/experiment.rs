@@ -1,0 +1,274 @@
+//! An experiment, parsed: nothing in it is a name that still has to be understood, and nothing is
+//! out of range.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use catamount_data::{Library, Making, Source};
+use catamount_objective::{Objective, Prior, Surrogate};
+use catamount_report::{ObjectiveLabel, PriorLabel};
+use catamount_search::{Deployment, Overrides, SettingError, StrategyKind};
+use catamount_traces::{Origin, Split, Steps};
+use catamount_train::Recipe;
+
+use crate::file::{Cells, ExperimentFile, TokenizerKind};
+
+/// One study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// For titles.
+    pub name: String,
+    /// Seed of the split, of initialisation and of every search; recipes have their own.
+    pub seed: u64,
+    /// Where traces come from.
+    pub data: Data,
+    /// What is trained.
+    pub model: ModelChoice,
+    /// The common ancestor: cross-entropy.
+    pub warm_up: Recipe,
+    /// Every branch: the same recipe, another weight.
+    pub branch: Recipe,
+    /// What the branches are trained with.
+    pub objectives: Vec<ObjectiveChoice>,
+    /// What they are searched with.
+    pub evaluation: Evaluation,
+    /// All of it as it was written, for keys and for the report.
+    pub file: ExperimentFile,
+}
+
+/// The prover, and the library its theorems live in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// Metamath.
+    Metamath {
+        /// A database, by path or by name.
+        database: PathBuf,
+        /// Only its first so many theorems.
+        first: Option<usize>,
+    },
+    /// Lean.
+    Lean {
+        /// A Lake project; none is the bundled library.
+        project: Option<PathBuf>,
+    },
+}
+
+/// Which traces are used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceChoice {
+    /// The library's own proofs.
+    Own,
+    /// One file, split by the experiment.
+    File(PathBuf),
+    /// The official parts of a benchmark.
+    Parts {
+        /// To train on.
+        train: PathBuf,
+        /// To choose settings on.
+        valid: PathBuf,
+        /// To report results on.
+        test: PathBuf,
+    },
+}
+
+/// Where traces come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// The prover.
+    pub environment: Environment,
+    /// Which traces.
+    pub traces: TraceChoice,
+    /// The repository behind them, where the file says so.
+    pub origin: Option<Origin>,
+    /// Lengths of the traces to train on.
+    pub steps: Steps,
+    /// Shares of train, valid and test.
+    pub split: Split,
+    /// Train on at most so many traces, always the same ones.
+    pub limit: Option<usize>,
+}
+
+/// What is trained: a new model, or one that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelChoice {
+    /// A Hugging Face folder, a GGUF file, or a name on the Hugging Face hub.
+    Pretrained {
+        /// Which.
+        base: String,
+    },
+    /// From scratch, with a tokenizer trained on the traces.
+    Scratch {
+        /// Width.
+        hidden: usize,
+        /// Blocks.
+        layers: usize,
+        /// Tokens in the vocabulary.
+        vocab: usize,
+        /// Longest sequence.
+        positions: usize,
+        /// How the tokenizer is made.
+        tokenizer: TokenizerKind,
+    },
+}
+
+/// One objective to train with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectiveChoice {
+    /// Its name in tables, unique in the experiment.
+    pub name: String,
+    /// The objective.
+    pub objective: Objective,
+    /// Expansions to train for; every evaluation budget in turn if none.
+    pub budget: Option<u64>,
+    /// The off-trace prior.
+    pub prior: PriorChoice,
+}
+
+/// An off-trace prior.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PriorChoice {
+    /// The trace-supported surrogate itself.
+    None,
+    /// Set by hand.
+    Given(Prior),
+    /// Measured on the warm-up model's own searches under the strategy that the objective models.
+    Measured(StrategyKind),
+}
+
+/// How the branches are searched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Strategies to deploy.
+    pub strategies: Vec<StrategyKind>,
+    /// Expansions per theorem.
+    pub budgets: Vec<u64>,
+    /// What every deployment has besides: parameters, temperature, longest tactic.
+    pub overrides: Overrides,
+    /// Which (objective, strategy) pairs.
+    pub cells: Cells,
+    /// Demonstrated lengths of the held-out theorems.
+    pub steps: Steps,
+    /// At most so many theorems.
+    pub limit: Option<usize>,
+    /// Searches in flight.
+    pub concurrency: usize,
+    /// Samples decoded together.
+    pub batch: usize,
+    /// Theorems whose whole search trees are kept.
+    pub trees: usize,
+    /// Wall-clock cap per search.
+    pub time_limit: Option<Duration>,
+    /// Wall-clock cap per theorem over all strategies of one objective.
+    pub theorem_time_limit: Option<Duration>,
+}
+
+impl Experiment {
+    /// The library that the theorems live in; `folder` is the study's.
+    pub fn library(&self, folder: &Path) -> Library {
+        match &self.data.environment {
+            Environment::Metamath { database, .. } => {
+                Library::Metamath { database: database.clone() }
+            }
+            Environment::Lean { project: Some(project) } => {
+                Library::LeanProject { project: project.clone() }
+            }
+            Environment::Lean { project: None } => Library::LeanBundled { folder: bundled(folder) },
+        }
+    }
+
+    /// How the study's data are made.
+    pub fn making(&self, folder: &Path) -> Making {
+        let source = match (&self.data.traces, &self.data.environment) {
+            (TraceChoice::File(file), _) => Source::Traces(file.clone()),
+            (TraceChoice::Parts { train, valid, test }, _) => {
+                Source::Parts { train: train.clone(), valid: valid.clone(), test: test.clone() }
+            }
+            (TraceChoice::Own, Environment::Metamath { database, first }) => {
+                Source::Metamath { database: database.clone(), first: *first }
+            }
+            (TraceChoice::Own, Environment::Lean { .. }) => {
+                Source::LeanBundled { folder: bundled(folder) }
+            }
+        };
+        Making {
+            source,
+            origin: self.data.origin.clone(),
+            steps: self.lengths(),
+            split: self.data.split,
+            seed: self.seed,
+        }
+    }
+
+    /// Lengths that either training or evaluation asks for.
+    pub(crate) fn lengths(&self) -> Steps {
+        let (train, search) = (self.data.steps, self.evaluation.steps);
+        let max = train.max.zip(search.max).map(|(a, b)| a.max(b));
+        Steps { min: train.min.min(search.min), max }
+    }
+
+    /// Threads that talk to the prover: as many as cores; with Lean, whose processes do the work,
+    /// one for each search in flight keeps all of them busy.
+    pub(crate) fn prover_threads(&self) -> usize {
+        match self.data.environment {
+            Environment::Metamath { .. } => {
+                std::thread::available_parallelism().map_or(1, usize::from)
+            }
+            Environment::Lean { .. } => self.evaluation.concurrency,
+        }
+    }
+}
+
+/// Where the bundled Lean library is written.
+fn bundled(folder: &Path) -> PathBuf {
+    folder.join("library")
+}
+
+impl Evaluation {
+    /// How a strategy is deployed at a budget.
+    pub fn deployment(
+        &self,
+        strategy: StrategyKind,
+        budget: u64,
+    ) -> std::result::Result<Deployment, SettingError> {
+        Deployment::overridden(strategy, budget, &self.overrides)
+    }
+}
+
+impl ObjectiveChoice {
+    /// The budgets that branches of this objective are trained for, given those of the evaluation;
+    /// cross-entropy knows none.
+    pub(crate) fn budgets(&self, evaluation: &[u64]) -> Vec<u64> {
+        match (self.objective, self.budget) {
+            (Objective::Ce, _) => vec![0],
+            (_, Some(budget)) => vec![budget],
+            (_, None) => evaluation.to_vec(),
+        }
+    }
+
+    /// The surrogate that a branch is trained with, once its prior is known. Pass@N counts rollouts;
+    /// the paper trains with a quarter of the expansions.
+    pub(crate) fn surrogate(&self, budget: u64) -> Surrogate {
+        let pass = self.objective == Objective::Pass;
+        Surrogate::new(self.objective, if pass { (budget / 4).max(1) } else { budget })
+    }
+
+    /// Whether the objective belongs under a strategy: the search-agnostic ones everywhere, the
+    /// others under the strategies they model.
+    pub(crate) fn belongs_under(&self, strategy: StrategyKind) -> bool {
+        matches!(self.objective, Objective::Ce | Objective::Ua)
+            || strategy.is_modelled_by(self.objective.name())
+    }
+}
+
+/// The name of an objective to which the file gives none.
+pub(crate) fn label(objective: Objective, prior: PriorChoice) -> String {
+    let prior = match prior {
+        PriorChoice::None => PriorLabel::None,
+        PriorChoice::Measured(_) => PriorLabel::Measured,
+        PriorChoice::Given(prior) => {
+            let (kappa, absorption) = (Some(prior.kappa()), Some(prior.absorption()));
+            PriorLabel::Given { kappa, absorption }
+        }
+    };
+    ObjectiveLabel { base: objective.name().to_string(), prior, trained: None }.to_string()
+}

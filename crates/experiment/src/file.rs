@@ -1,0 +1,391 @@
+//! An experiment's file as it is written: every key, its type, its default. The JSON Schema that
+//! editors read is generated from these types; what the values mean together is decided once, in
+//! [`crate::parse`].
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use catamount_objective::Objective;
+use catamount_search::{Deployment, StrategyKind, Value};
+use catamount_traces::{Origin, Share, Split, Steps};
+use catamount_train::Recipe;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One study: data, a warm-up, one branch for each objective, and the searches that compare them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "A Catamount experiment")]
+pub struct ExperimentFile {
+    /// For titles.
+    pub name: String,
+    /// Seed of the split, of initialisation and of every search; recipes have their own.
+    #[serde(default = "seed")]
+    pub seed: u64,
+    /// Where traces come from.
+    pub data: DataFile,
+    /// What is trained: a model that is there (`base`), or a new one (everything else).
+    pub model: ModelFile,
+    /// The common ancestor: cross-entropy.
+    #[serde(default)]
+    pub warm_up: Recipe,
+    /// Every branch: the same recipe, another weight.
+    #[serde(default)]
+    pub branch: Recipe,
+    /// What the branches are trained with.
+    #[schemars(length(min = 1))]
+    pub objectives: Vec<ObjectiveFile>,
+    /// What they are searched with.
+    #[serde(default)]
+    pub evaluation: EvaluationFile,
+}
+
+fn seed() -> u64 {
+    42
+}
+
+/// A prover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProverName {
+    /// Metamath.
+    Metamath,
+    /// Lean 4.
+    Lean,
+}
+
+/// Where traces come from: the library's own proofs, one file that is split (`traces`), or the
+/// official parts of a benchmark (`train`, `valid` and `test`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DataFile {
+    /// The prover.
+    pub environment: ProverName,
+    /// Metamath: a database, by path or by name. Its own proofs are the traces, unless a file is
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<PathBuf>,
+    /// Metamath: only the first so many theorems of the database. set.mm begins with logic, where
+    /// few labels say most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub first: Option<usize>,
+    /// Lean: the Lake project, or folder of files, that the traces' theorems live in. The bundled
+    /// library if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<PathBuf>,
+    /// A file of traces in any known format, split by the experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<PathBuf>,
+    /// A benchmark's own traces to train on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train: Option<PathBuf>,
+    /// A benchmark's own traces to choose settings on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<PathBuf>,
+    /// A benchmark's own traces to report results on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<PathBuf>,
+    /// The repository and commit behind the traces. Files in LeanDojo's format say so themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OriginSchema>")]
+    pub source: Option<Origin>,
+    /// Lengths of the traces to train on, such as `1-10`.
+    #[serde(with = "text", default = "every_length")]
+    #[schemars(with = "String", regex(pattern = STEPS))]
+    pub steps: Steps,
+    /// Shares of train, valid and test: `0.9,0.05,0.05` or `rest,500,500`.
+    #[serde(with = "text", default = "nine_tenths")]
+    #[schemars(with = "String")]
+    pub split: Split,
+    /// Train on at most so many traces, always the same ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+}
+
+/// A range of steps, as text.
+const STEPS: &str = r"^[1-9][0-9]*(-([1-9][0-9]*)?)?$";
+
+/// A repository at a commit.
+#[derive(JsonSchema)]
+#[schemars(rename = "Origin", deny_unknown_fields)]
+#[allow(dead_code, reason = "only its schema is wanted: `Origin` is another crate's")]
+struct OriginSchema {
+    /// The repository's address.
+    url: String,
+    /// The commit.
+    commit: String,
+}
+
+fn every_length() -> Steps {
+    Steps::ALL
+}
+
+fn nine_tenths() -> Split {
+    Split { train: Share::Fraction(0.9), valid: Share::Fraction(0.05), test: Share::Fraction(0.05) }
+}
+
+/// How a new tokenizer is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenizerKind {
+    /// A token for each symbol between spaces: Metamath.
+    Symbols,
+    /// Byte-pair encoding.
+    Bpe,
+}
+
+/// What is trained.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelFile {
+    /// A model that is there: a Hugging Face folder, a GGUF file, or a name on the hub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// A new model's width.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::parse::WIDEST))]
+    pub hidden: Option<usize>,
+    /// A new model's blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::parse::DEEPEST))]
+    pub layers: Option<usize>,
+    /// Tokens in a new model's vocabulary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::parse::VOCABULARY))]
+    pub vocab: Option<usize>,
+    /// A new model's longest sequence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = crate::parse::POSITIONS))]
+    pub positions: Option<usize>,
+    /// A new model's tokenizer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<TokenizerKind>,
+}
+
+/// One branch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectiveFile {
+    /// What it is trained with.
+    #[serde(with = "text")]
+    #[schemars(schema_with = "objectives")]
+    pub objective: Objective,
+    /// Name in tables; made from the rest if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Expansions to train for; every evaluation budget in turn if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::parse::BUDGET))]
+    pub budget: Option<u64>,
+    /// The off-trace prior: what a miss is believed to cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<PriorFile>,
+}
+
+/// An off-trace prior.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PriorFile {
+    /// Set by hand.
+    Given(GivenPrior),
+    /// `"measured"`: on the warm-up model's own searches of validation theorems.
+    Measured,
+}
+
+/// An off-trace prior set by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenPrior {
+    /// Expansions that a miss consumes.
+    #[schemars(range(min = 1))]
+    pub kappa: f64,
+    /// Probability that a miss is never recovered from.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub absorption: f64,
+}
+
+/// The name of the measured prior.
+const MEASURED: &str = "measured";
+
+impl Serialize for PriorFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            PriorFile::Given(given) => given.serialize(serializer),
+            PriorFile::Measured => serializer.serialize_str(MEASURED),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PriorFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrTable;
+
+        impl<'de> Visitor<'de> for NameOrTable {
+            type Value = PriorFile;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{{ kappa = 5, absorption = 0.02 }} or \"{MEASURED}\"")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<PriorFile, E> {
+                match name {
+                    MEASURED => Ok(PriorFile::Measured),
+                    other => Err(E::custom(format!(
+                        "unknown prior `{other}`; give {{ kappa = 5, absorption = 0.02 }} or \
+                         \"{MEASURED}\""
+                    ))),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PriorFile, A::Error> {
+                GivenPrior::deserialize(MapAccessDeserializer::new(map)).map(PriorFile::Given)
+            }
+        }
+
+        deserializer.deserialize_any(NameOrTable)
+    }
+}
+
+impl JsonSchema for PriorFile {
+    fn schema_name() -> Cow<'static, str> {
+        "Prior".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let given = generator.subschema_for::<GivenPrior>();
+        json_schema!({ "anyOf": [given, { "const": MEASURED }] })
+    }
+}
+
+/// Which cells are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Cells {
+    /// `ce` and `ua` under every strategy; the others under the strategies they model.
+    Matched,
+    /// Every objective under every strategy.
+    All,
+}
+
+/// How the branches are searched. The defaults are the paper's, on every held-out theorem and
+/// without its limits on time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluationFile {
+    /// Strategies to deploy.
+    #[schemars(schema_with = "strategies")]
+    pub strategies: Vec<StrategyKind>,
+    /// Expansions per theorem.
+    #[schemars(length(min = 1), inner(range(min = 1, max = crate::parse::BUDGET)))]
+    pub budgets: Vec<u64>,
+    /// Which (objective, strategy) pairs.
+    pub cells: Cells,
+    /// Demonstrated lengths of the held-out theorems.
+    #[serde(with = "text")]
+    #[schemars(with = "String", regex(pattern = STEPS))]
+    pub steps: Steps,
+    /// At most so many theorems.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// Sampling temperature.
+    #[schemars(range(min = 0.001, max = 1000.0))]
+    pub temperature: f64,
+    /// Longest tactic, in tokens.
+    #[schemars(range(min = 1, max = crate::parse::TACTIC))]
+    pub max_tokens: usize,
+    /// Searches in flight.
+    #[schemars(range(min = 1, max = crate::parse::CONCURRENCY))]
+    pub concurrency: usize,
+    /// Samples decoded together.
+    #[schemars(range(min = 1, max = crate::parse::BATCH))]
+    pub batch: usize,
+    /// Theorems (the first of the pool) whose whole search trees are kept for the viewer.
+    pub trees: usize,
+    /// Wall-clock cap per search, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<f64>,
+    /// Wall-clock cap per theorem over all strategies of one objective, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theorem_time_limit: Option<f64>,
+    /// The strategies' parameters.
+    #[serde(default)]
+    #[schemars(schema_with = "parameters")]
+    pub search: BTreeMap<String, Value>,
+}
+
+impl Default for EvaluationFile {
+    fn default() -> Self {
+        EvaluationFile {
+            strategies: StrategyKind::ALL.to_vec(),
+            budgets: vec![256],
+            cells: Cells::Matched,
+            steps: Steps { min: 2, max: Some(5) },
+            limit: None,
+            temperature: 0.8,
+            max_tokens: 128,
+            concurrency: 128,
+            batch: 128,
+            trees: 24,
+            time_limit: None,
+            theorem_time_limit: None,
+            search: BTreeMap::new(),
+        }
+    }
+}
+
+fn objectives(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": Objective::ALL.map(Objective::name) })
+}
+
+fn strategies(_: &mut SchemaGenerator) -> Schema {
+    let names = StrategyKind::ALL.map(StrategyKind::name);
+    json_schema!({
+        "type": "array", "minItems": 1, "uniqueItems": true,
+        "items": { "type": "string", "enum": names },
+    })
+}
+
+/// What may stand in `[evaluation.search]`.
+fn parameters(_: &mut SchemaGenerator) -> Schema {
+    let own = StrategyKind::ALL.into_iter().flat_map(StrategyKind::parameters);
+    let common = Deployment::common_parameters()
+        .into_iter()
+        .filter(|parameter| !crate::parse::ELSEWHERE.contains(&parameter.key.as_str()));
+    let properties: serde_json::Map<String, serde_json::Value> = common
+        .chain(own)
+        .map(|parameter| {
+            let description = format!("{}: {}.", parameter.help, parameter.allowed);
+            let default = serde_json::to_value(&parameter.default).unwrap_or_default();
+            (parameter.key, serde_json::json!({ "description": description, "default": default }))
+        })
+        .collect();
+    json_schema!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+/// Values that are written as text: `2-5`, `0.9,0.05,0.05`, `bfs`.
+mod text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}

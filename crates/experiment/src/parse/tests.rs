@@ -1,0 +1,130 @@
+//! What a file may say, and what each slip is told.
+
+use super::*;
+
+/// The least that a file must say; the rest is the paper's.
+const SHORT: &str = r#"
+name = "mine"
+data = { environment = "metamath", database = "set.mm" }
+model = { base = "model" }
+
+[[objectives]]
+objective = "ce"
+
+[evaluation]
+"#;
+
+fn refusal(text: &str) -> String {
+    Experiment::parse(text, "short.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn a_short_file_is_filled_in_and_survives_toml() {
+    let short = Experiment::parse(SHORT, "short.toml").unwrap();
+    assert_eq!((short.seed, short.branch.clone()), (42, Recipe::default()));
+    assert_eq!(short.file.evaluation, EvaluationFile::default());
+    let deployment = short.evaluation.deployment(StrategyKind::Bfs, 256).unwrap();
+    assert_eq!((deployment.temperature(), deployment.max_tokens()), (0.8, 128));
+    let whole = toml::to_string(&short.file).unwrap();
+    assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), short);
+}
+
+/// Every slip is refused before any work starts, with the file, the line and the key.
+#[test]
+fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
+    for (line, key, reason) in [
+        ("temperature = -1", "evaluation.temperature", "is -1"),
+        ("temperature = nan", "evaluation.temperature", "NaN"),
+        ("max_tokens = 0", "evaluation.max_tokens", "is 0"),
+        ("batch = 0", "evaluation.batch", "is 0"),
+        ("concurrency = 0", "evaluation.concurrency", "is 0"),
+        ("limit = 0", "evaluation.limit", "is 0"),
+        ("time_limit = -1", "evaluation.time_limit", "is -1"),
+        ("theorem_time_limit = inf", "evaluation.theorem_time_limit", "is inf"),
+        ("search = { bfs_beam = 0 }", "evaluation.search.bfs_beam", "is 0"),
+        ("search = { mcts_exploration = nan }", "evaluation.search.mcts_exploration", "NaN"),
+        ("search = { bfs_baem = 2 }", "evaluation.search.bfs_baem", "did you mean `bfs_beam`"),
+        ("search = { pass_batch = 18446744073709551615 }", "evaluation.search", ""),
+        ("search = { temperature = 1 }", "evaluation.search.temperature", "[evaluation]"),
+        ("budgets = []", "evaluation.budgets", "is empty"),
+        ("budgets = [16, 64, 16]", "evaluation.budgets[2]", "twice"),
+        ("budgets = [0]", "evaluation.budgets[0]", "is 0"),
+        ("budgets = [-4]", "evaluation.budgets[0]", "integer"),
+        ("budgets = [9000000000000000000]", "evaluation.budgets[0]", "it must be from 1"),
+        ("strategies = [\"bfs\", \"bfs\"]", "evaluation.strategies[1]", "twice"),
+        ("strategies = [\"astar\"]", "evaluation.strategies[0]", "unknown strategy `astar`"),
+        ("batch = 16384\nmax_tokens = 16384", "evaluation.batch", "tokens at once"),
+        ("steps = \"5-2\"", "evaluation.steps", "before the start"),
+        ("budget = [4]", "evaluation.budget", "did you mean `budgets`"),
+    ] {
+        let said = refusal(&format!("{SHORT}{line}\n"));
+        assert!(said.starts_with(&format!("short.toml:10: {key}")), "{line}: {said}");
+        assert!(said.contains(reason), "{line}: {said}");
+    }
+    let lean = "environment = \"lean\"";
+    for (old, new, line, key, reason) in [
+        ("environment = \"metamath\"", lean, 3, "data.database", "is for Metamath"),
+        ("environment = \"metamath\"", "environment = \"coq\"", 3, "data.environment", "coq"),
+        (", database = \"set.mm\"", "", 3, "data.database", "is missing"),
+        ("\"set.mm\"", "\"set.mm\", limit = 0", 3, "data.limit", "is 0"),
+        ("\"set.mm\"", "\"set.mm\", split = \"0.9\"", 3, "data.split", "no split"),
+        ("\"set.mm\"", "\"set.mm\", train = \"a\"", 3, "data.valid", "is missing"),
+        ("\"set.mm\"", "\"set.mm\", test = \"a\", traces = \"b\"", 3, "data.traces", "beside"),
+        ("objective = \"ce\"", "objective = \"ce\"\nprior = \"measured\"", 8, PRIOR, "models no"),
+        ("objective = \"ce\"", "objective = \"ua\"\nprior = \"measured\"", 8, PRIOR, "models no"),
+        ("objective = \"ce\"", "objective = \"pass\"\nprior = \"measured\"", 8, PRIOR, "kappa"),
+        ("objective = \"ce\"", "objective = \"bfs\"\nprior = \"guessed\"", 8, PRIOR, "guessed"),
+        ("objective = \"ce\"", "objective = \"bfs\"\nprior = { kappa = 0 }", 8, PRIOR, "kappa"),
+        ("objective = \"ce\"", "objective = \"bfs\"\nbudget = 0", 8, "objectives[0].budget", "0"),
+        (
+            "objective = \"ce\"",
+            "objective = \"ce\"\nname = \" \"",
+            8,
+            "objectives[0].name",
+            "empty",
+        ),
+        ("objective = \"ce\"", "objective = \"cee\"", 7, "objectives[0].objective", "cee"),
+        ("model = { base = \"model\" }", "", 0, "model", "is missing"),
+        ("base = \"model\"", "hidden = 64", 4, "model.layers", "is missing"),
+        ("base = \"model\"", "base = \"m\", hidden = 64", 4, "model.hidden", "new model"),
+        ("base = \"model\"", &shape(64, 1 << 40), 4, "model.layers", "it must be from 1"),
+        ("base = \"model\"", &shape(16384, 256), 4, "model.hidden", "billion parameters"),
+        ("[evaluation]", "[warm_up]\nepochs = 0", 10, "warm_up.epochs", "at least 1"),
+        ("[evaluation]", "[branch]\nepochs = 1\nlora = { rank = 4 }", 11, "branch.lora", "warm_up"),
+        (
+            "[evaluation]",
+            "[warm_up]\nbatch = { tokens = 99999999999 }",
+            10,
+            "warm_up.batch",
+            "most",
+        ),
+    ] {
+        let said = refusal(&SHORT.replace(old, new));
+        let place = if line == 0 { String::new() } else { format!(":{line}") };
+        let expected = format!("short.toml{place}");
+        assert!(said.starts_with(&expected) && said.contains(&format!(": {key}")), "{new}: {said}");
+        assert!(said.contains(reason), "{new}: {said}");
+    }
+    let twice =
+        format!("{}[[objectives]]\nobjective = \"ce\"\n", SHORT.replace("[evaluation]", ""));
+    assert!(refusal(&twice).contains("objectives[1].name: two objectives are called `ce`"));
+    assert!(refusal("name = ").starts_with("short.toml:1: "));
+}
+
+const PRIOR: &str = "objectives[0].prior";
+
+fn shape(hidden: usize, layers: u64) -> String {
+    format!(
+        "hidden = {hidden}, layers = {layers}, vocab = 600, positions = 256, tokenizer = \"bpe\""
+    )
+}
+
+#[test]
+fn official_parts_and_their_commit_are_read() {
+    let parts = r#"environment = "lean", project = "mathlib4", train = "t.json", valid = "v.json",
+  test = "x.json", source = { url = "https://example.org/lib", commit = "c0ffee" }"#;
+    let text = SHORT.replace("environment = \"metamath\", database = \"set.mm\"", parts);
+    let experiment = Experiment::parse(&text, "short.toml").unwrap();
+    assert!(matches!(experiment.data.traces, TraceChoice::Parts { .. }));
+    assert_eq!(experiment.data.origin.unwrap().commit, "c0ffee");
+}

@@ -1,0 +1,226 @@
+//! The steps of a study: what each is called, what it makes, and where that is kept. Nothing else
+//! knows a path in a study's folder.
+
+use std::path::{Path, PathBuf};
+
+use catamount_evaluate::cell::sibling;
+use catamount_search::Deployment;
+
+use crate::experiment::ObjectiveChoice;
+use crate::slug::slug;
+
+/// The name of the common ancestor.
+pub(crate) const WARM_UP: &str = "warm-up";
+
+/// What a study consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Traces, split.
+    Data,
+    /// The common ancestor.
+    WarmUp,
+    /// Searches with the warm-up model on validation theorems, to measure kappa, q and bypass.
+    OffTrace(Measurement),
+    /// One objective's branch.
+    Branch(Branch),
+    /// One objective under one deployment.
+    Cell(Cell),
+    /// Tables, figures, page.
+    Report,
+}
+
+/// An off-trace measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// The search that is measured.
+    pub deployment: Deployment,
+}
+
+/// A branch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branch {
+    /// The objective.
+    pub objective: ObjectiveChoice,
+    /// Expansions it is trained for.
+    pub budget: u64,
+    /// Its model.
+    pub trained: Trained,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The model that is searched with.
+    pub trained: Trained,
+    /// The objective's name in tables.
+    pub objective: String,
+    /// The search.
+    pub deployment: Deployment,
+}
+
+/// A model of the study, and its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trained {
+    name: String,
+    slug: String,
+}
+
+/// The files of a step, by their paths in the study's folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outputs {
+    /// Everything it makes.
+    pub made: Vec<PathBuf>,
+    /// What later steps, or people, rely on: what a stamp has hashes of.
+    pub relied_on: Vec<PathBuf>,
+    /// Of these, what can be made again from the rest.
+    pub derived: Vec<PathBuf>,
+}
+
+impl Step {
+    /// Its name for people.
+    pub fn name(&self) -> String {
+        match self {
+            Step::Data => "data".to_string(),
+            Step::WarmUp => WARM_UP.to_string(),
+            Step::OffTrace(measurement) => {
+                format!("off-trace {}", of(&measurement.deployment, " "))
+            }
+            Step::Branch(branch) => format!("branch {}", branch.trained.name),
+            Step::Cell(cell) => format!("cell {} {}", cell.objective, of(&cell.deployment, " ")),
+            Step::Report => "report".to_string(),
+        }
+    }
+
+    /// Its name in names of files, unique in the study.
+    pub(crate) fn id(&self) -> String {
+        match self {
+            Step::Branch(branch) => format!("branch-{}", branch.trained.slug),
+            Step::Cell(cell) => format!("cell-{}", cell.slug()),
+            other => other.name().replace(' ', "-"),
+        }
+    }
+
+    pub(crate) fn outputs(&self) -> Outputs {
+        match self {
+            Step::Data => {
+                Outputs { made: vec![data()], relied_on: vec![data()], ..Outputs::default() }
+            }
+            Step::WarmUp => Trained::warm_up().outputs(),
+            Step::Branch(branch) => branch.trained.outputs(),
+            Step::Cell(cell) => log_outputs(&cell.log()),
+            Step::OffTrace(measurement) => {
+                let mut outputs = log_outputs(&measurement.log());
+                for files in [&mut outputs.made, &mut outputs.relied_on, &mut outputs.derived] {
+                    files.push(measurement.found());
+                }
+                outputs
+            }
+            Step::Report => Outputs::default(),
+        }
+    }
+}
+
+/// Where the traces are.
+pub(crate) fn data() -> PathBuf {
+    "data".into()
+}
+
+/// The traces of one part.
+pub(crate) fn part(name: &str) -> PathBuf {
+    data().join(format!("{name}.jsonl"))
+}
+
+/// `bfs n256`: what tells the deployments of a study apart.
+fn of(deployment: &Deployment, joint: &str) -> String {
+    format!("{}{joint}n{}", deployment.strategy(), deployment.budget())
+}
+
+/// The files of a cell, or of the cell that a measurement is made on.
+fn log_outputs(log: &Path) -> Outputs {
+    let siblings = |suffixes: &[&str]| {
+        let siblings = suffixes.iter().map(|suffix| sibling(log, suffix));
+        siblings.chain([log.to_path_buf()]).collect()
+    };
+    Outputs {
+        made: siblings(&["manifest.json", "trees.jsonl", "times.jsonl", "spent.json"]),
+        // Clocks differ from run to run, and nobody relies on them.
+        relied_on: siblings(&["manifest.json", "trees.jsonl"]),
+        derived: Vec::new(),
+    }
+}
+
+impl Measurement {
+    /// The log of the searches.
+    pub(crate) fn log(&self) -> PathBuf {
+        Path::new("off-trace").join(format!("{}.jsonl", of(&self.deployment, "-")))
+    }
+
+    /// What was found.
+    pub(crate) fn found(&self) -> PathBuf {
+        self.log().with_extension("measured.json")
+    }
+}
+
+impl Cell {
+    /// A fixed ending after the objective's slug, so that no two cells share files.
+    fn slug(&self) -> String {
+        format!("{}-{}", slug(&self.objective), of(&self.deployment, "-"))
+    }
+
+    /// The log.
+    pub(crate) fn log(&self) -> PathBuf {
+        Path::new("cells").join(format!("{}.jsonl", self.slug()))
+    }
+}
+
+impl Trained {
+    /// The common ancestor.
+    pub(crate) fn warm_up() -> Self {
+        Trained { name: WARM_UP.to_string(), slug: WARM_UP.to_string() }
+    }
+
+    /// A branch; `budget` tells those of one objective apart.
+    pub(crate) fn branch(objective: &str, budget: Option<u64>) -> Self {
+        let with = |name: &str| match budget {
+            Some(budget) => format!("{name}@{budget}"),
+            None => name.to_string(),
+        };
+        Trained { name: with(objective), slug: with(&slug(objective)) }
+    }
+
+    /// Its name for people.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its name in names of files.
+    pub(crate) fn slug(&self) -> &str {
+        &self.slug
+    }
+
+    /// The model itself.
+    pub(crate) fn model(&self) -> PathBuf {
+        Path::new("models").join(&self.slug)
+    }
+
+    /// Where metrics, events and checkpoints of its training are, under its slug.
+    pub(crate) fn training() -> PathBuf {
+        "training".into()
+    }
+
+    /// What its generator did over all cells.
+    pub(crate) fn sampling(&self) -> PathBuf {
+        Path::new("sampling").join(format!("{}.json", self.slug))
+    }
+
+    fn outputs(&self) -> Outputs {
+        let training = Trained::training().join(&self.slug);
+        let metrics = Trained::training().join(format!("{}.metrics.jsonl", self.slug));
+        Outputs {
+            made: vec![self.model(), training, metrics.clone()],
+            relied_on: vec![self.model(), metrics],
+            // From the last checkpoint, which has checksums of its own.
+            derived: vec![self.model()],
+        }
+    }
+}

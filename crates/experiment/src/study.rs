@@ -1,0 +1,84 @@
+//! A study that is open: what its steps work with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use catamount_base::Lock;
+use catamount_model::{Backend, Model, Tokenizer, load, load_adapter, open};
+use catamount_search::Environment;
+use catamount_traces::{Trace, read_any};
+
+use crate::error::{Result, Work};
+use crate::experiment::{Experiment, ModelChoice};
+use crate::step::{Trained, part};
+
+/// A study's folder, open for writing.
+pub struct Study<'a, B: Backend> {
+    pub(crate) experiment: &'a Experiment,
+    pub(crate) folder: &'a Path,
+    pub(crate) backend: Arc<B>,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) provenance: Provenance,
+    _lock: Lock,
+}
+
+/// How a study came to be run, for manifests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The command.
+    pub command: String,
+    /// The commit this binary was built from.
+    pub commit: Option<String>,
+}
+
+impl<'a, B: Backend> Study<'a, B> {
+    /// Opens a folder, which has one writer at a time, and starts the prover.
+    pub fn open(
+        experiment: &'a Experiment,
+        folder: &'a Path,
+        backend: Arc<B>,
+        stop: &'a AtomicBool,
+        provenance: Provenance,
+    ) -> Result<Self> {
+        let lock = Lock::take(folder)?;
+        let environment = experiment.library(folder).open()?;
+        Ok(Study { experiment, folder, backend, environment, stop, provenance, _lock: lock })
+    }
+
+    /// A file of the study.
+    pub(crate) fn path(&self, inside: impl AsRef<Path>) -> PathBuf {
+        self.folder.join(inside)
+    }
+
+    /// The traces of one part of the data.
+    pub(crate) fn traces(&self, name: &str) -> Work<Vec<Trace>> {
+        Ok(read_any(&self.path(part(name)))?.traces)
+    }
+
+    /// A model of this study: a whole one, or the pretrained base under its adapter.
+    pub(crate) fn model(&self, which: &Trained, trained: bool) -> Work<(Model<B>, Tokenizer)> {
+        let folder = self.path(which.model());
+        if let Some(base) = self.adapted() {
+            let (mut model, tokenizer) = open(base, &self.backend, false)?;
+            let adapter = load_adapter(&*self.backend, &model.config, &folder, trained)?;
+            model.swap_adapter(Some(adapter));
+            return Ok((model, tokenizer));
+        }
+        Ok(load(&folder, Arc::clone(&self.backend), trained)?)
+    }
+
+    /// The base that all models of the study are adapters of, if they are.
+    pub(crate) fn adapted(&self) -> Option<&str> {
+        match (&self.experiment.model, &self.experiment.branch.lora) {
+            (ModelChoice::Pretrained { base }, Some(_)) => Some(base),
+            _ => None,
+        }
+    }
+}
+
+/// Speaks to the user between progress bars.
+pub(crate) fn say(text: impl AsRef<str>) {
+    eprintln!("{}", text.as_ref());
+}

@@ -1,0 +1,198 @@
+//! What a study tells its report: files that the one writes and the other reads, by the same types.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The name of the plan in a study's folder.
+pub const PLAN: &str = "plan.json";
+
+/// The name of the off-trace measurements in a study's folder: an array of [`OffTrace`].
+pub const OFF_TRACE: &str = "offtrace.json";
+
+/// What was planned, and how the study was made. All of it is optional: a folder of cells that
+/// nobody planned can be reported on too.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StudyPlan {
+    /// The report's title.
+    #[serde(alias = "name", skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The command that made the study.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The commit it was made with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The seeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<Seeds>,
+    /// What the data were made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_hash: Option<String>,
+    /// Of what, which version.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
+    /// The cells that were planned.
+    pub cells: Vec<PlannedCell>,
+    /// The experiment's file.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub experiment: Value,
+}
+
+/// The seeds of a study.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seeds {
+    /// Of the split, of initialisation and of every search.
+    pub experiment: u64,
+    /// Of the warm-up's recipe.
+    pub warm_up: u64,
+    /// Of the branches' recipe.
+    pub branch: u64,
+}
+
+/// A cell that was planned.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedCell {
+    /// The objective's name.
+    pub objective: String,
+    /// The strategy's.
+    pub strategy: String,
+    /// Expansions per theorem.
+    pub budget: u64,
+    /// The seed, if it matters which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Its log, relative to the study's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+}
+
+/// Off-trace behaviour of one strategy with one policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OffTrace {
+    /// The strategy.
+    pub strategy: String,
+    /// Its budget.
+    pub budget: u64,
+    /// Trees measured.
+    pub theorems: usize,
+    /// Lines that should have been trees and were not.
+    pub broken: usize,
+    /// Samples at demonstrated states that were not the demonstrated tactic.
+    pub misses: u64,
+    /// Of these, the ones after which a demonstrated state was expanded again.
+    pub returned: u64,
+    /// kappa: mean expansions from a miss until a demonstrated state was expanded again, the miss
+    /// included.
+    pub kappa: f64,
+    /// q: share of misses after which no demonstrated state was ever expanded again, among those
+    /// that left budget to do so.
+    pub absorption: f64,
+    /// Theorems proved along the demonstrated trace.
+    pub along_trace: usize,
+    /// Theorems proved otherwise.
+    pub bypass: usize,
+}
+
+/// An objective's name, as an experiment makes it and a report takes it apart: `bfs`,
+/// `bfs+kappa5+q0.02`, `bfs+measured`, `bfs@256`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectiveLabel {
+    /// The objective itself.
+    pub base: String,
+    /// Its off-trace prior.
+    pub prior: PriorLabel,
+    /// The budget it was trained for, where the name says so.
+    pub trained: Option<u64>,
+}
+
+/// An off-trace prior in an objective's name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PriorLabel {
+    /// None.
+    None,
+    /// Measured on search trees.
+    Measured,
+    /// Set by hand.
+    Given {
+        /// Expansions that a miss consumes.
+        kappa: Option<f64>,
+        /// Probability that a miss is never recovered from.
+        absorption: Option<f64>,
+    },
+}
+
+impl fmt::Display for ObjectiveLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.base)?;
+        match self.prior {
+            PriorLabel::None => {}
+            PriorLabel::Measured => f.write_str("+measured")?,
+            PriorLabel::Given { kappa, absorption } => {
+                kappa.map_or(Ok(()), |kappa| write!(f, "+kappa{kappa}"))?;
+                absorption.map_or(Ok(()), |absorption| write!(f, "+q{absorption}"))?;
+            }
+        }
+        self.trained.map_or(Ok(()), |budget| write!(f, "@{budget}"))
+    }
+}
+
+impl FromStr for ObjectiveLabel {
+    type Err = std::convert::Infallible;
+
+    /// A name that is no such label is an objective of its own.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (untrained, trained) =
+            match text.rsplit_once('@').and_then(|(name, n)| Some((name, n.parse().ok()?))) {
+                Some((name, n)) => (name, Some(n)),
+                None => (text, None),
+            };
+        let other = ObjectiveLabel { base: untrained.into(), prior: PriorLabel::None, trained };
+        let Some((base, parts)) = untrained.split_once('+') else { return Ok(other) };
+        if parts == "measured" {
+            return Ok(ObjectiveLabel { base: base.into(), prior: PriorLabel::Measured, trained });
+        }
+        let (mut kappa, mut absorption) = (None, None);
+        for part in parts.split('+') {
+            let number = |prefix: &str| part.strip_prefix(prefix).and_then(|v| v.parse().ok());
+            match (number("kappa"), number("q")) {
+                (Some(value), _) => kappa = Some(value),
+                (None, Some(value)) => absorption = Some(value),
+                // Some other variant: never mistaken for the plain objective.
+                (None, None) => return Ok(other),
+            }
+        }
+        let prior = PriorLabel::Given { kappa, absorption };
+        Ok(ObjectiveLabel { base: base.into(), prior, trained })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_they_are_written() {
+        let given = PriorLabel::Given { kappa: Some(5.0), absorption: Some(0.02) };
+        for (prior, trained, text) in [
+            (PriorLabel::None, None, "bfs"),
+            (PriorLabel::None, Some(256), "bfs@256"),
+            (PriorLabel::Measured, None, "bfs+measured"),
+            (given, None, "bfs+kappa5+q0.02"),
+            (PriorLabel::Given { kappa: Some(3.0), absorption: None }, None, "bfs+kappa3"),
+            (given, Some(16), "bfs+kappa5+q0.02@16"),
+        ] {
+            let label = ObjectiveLabel { base: "bfs".into(), prior, trained };
+            assert_eq!(label.to_string(), text);
+            assert_eq!(text.parse(), Ok(label));
+        }
+        let odd: ObjectiveLabel = "bfs+mine".parse().unwrap_or_else(|never| match never {});
+        assert_eq!((odd.base.as_str(), odd.prior), ("bfs+mine", PriorLabel::None));
+    }
+}
