@@ -18,7 +18,7 @@ pub(crate) fn minimise<const D: usize>(
             corner[axis] += shrink * edges[axis];
             simplex.push((corner, value(&corner)));
         }
-        descend(&value, &mut simplex);
+        descend(value, &mut simplex);
         if simplex[0].1 < best.1 {
             best = simplex[0];
         }
