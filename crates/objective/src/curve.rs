@@ -6,7 +6,7 @@
 use crate::backtrack::{self, Scores};
 use crate::error::ObjectiveError;
 use crate::number::{Number, StepOdds};
-use crate::objective::{Objective, Surrogate, check_trace, narrow, uniform_allocation, wide};
+use crate::objective::{Objective, Surrogate, narrow, uniform_allocation, wide};
 use crate::{geometric, retry, widening};
 
 impl Surrogate {
@@ -14,7 +14,7 @@ impl Surrogate {
     /// succeed. A trace of probability below the range of `f64` may have 0 throughout. `ce` has no
     /// budget: its one attempt succeeds or fails at L expansions.
     pub fn curve(&self, log_p: &[f64]) -> Result<Vec<f64>, ObjectiveError> {
-        check_trace(log_p)?;
+        self.check(log_p)?;
         let (length, budget) = (log_p.len(), self.budget());
         let objective = self.objective();
         let q = self.prior().absorption();

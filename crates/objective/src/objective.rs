@@ -250,7 +250,7 @@ impl Surrogate {
 
 impl Surrogate {
     /// Refuses what has no answer, or none within the time and the precision that are promised.
-    fn check(&self, log_p: &[f64]) -> Result<(), ObjectiveError> {
+    pub(crate) fn check(&self, log_p: &[f64]) -> Result<(), ObjectiveError> {
         check_trace(log_p)?;
         let (objective, length) = (self.objective, log_p.len());
         if matches!(objective, Objective::Ce | Objective::Ua | Objective::Pass)
