@@ -64,6 +64,24 @@ pub(crate) fn solve_lanes(
     std::array::from_fn(|lane| adjoint.estimate(traces[lane].1, budget, |s: Lanes| s.0[lane]))
 }
 
+/// J at every budget from 0 on: V(b, 0).
+pub(crate) fn successes<S: Number>(
+    steps: &[StepOdds<S>],
+    scores: &Scores<'_>,
+    budget: usize,
+    absorption: f64,
+) -> Vec<S> {
+    let kernel = Kernel::new(steps.to_vec(), scores, absorption);
+    let (mut row, mut next) = (kernel.first_row(), kernel.first_row());
+    let mut successes = vec![row[0]];
+    for _ in 0..budget {
+        kernel.step_values(&row, &mut next);
+        std::mem::swap(&mut row, &mut next);
+        successes.push(row[0]);
+    }
+    successes
+}
+
 struct Kernel<S> {
     steps: Vec<StepOdds<S>>,
     scores: Vec<S>,

@@ -14,6 +14,8 @@
 //! # Ok::<(), catamount_objective::ObjectiveError>(())
 //! ```
 //!
+//! [`Surrogate::curve`] gives J at every budget up to N at the cost of one.
+//!
 //! Knows nothing of provers, models, files or threads. Cost per trace of L steps at budget N:
 //!
 //! | objective | time | memory |
@@ -24,6 +26,7 @@
 //! | `mcts` | O(L N^2) | O(L N) |
 
 mod backtrack;
+mod curve;
 mod dual;
 mod error;
 mod geometric;

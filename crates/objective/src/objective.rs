@@ -250,7 +250,7 @@ impl Surrogate {
 
 impl Surrogate {
     /// Refuses what has no answer, or none within the time and the precision that are promised.
-    fn check(&self, log_p: &[f64]) -> Result<(), ObjectiveError> {
+    pub(crate) fn check(&self, log_p: &[f64]) -> Result<(), ObjectiveError> {
         check_trace(log_p)?;
         let (objective, length) = (self.objective, log_p.len());
         if matches!(objective, Objective::Ce | Objective::Ua | Objective::Pass)
@@ -295,7 +295,7 @@ pub(crate) fn check_trace(log_p: &[f64]) -> Result<(), ObjectiveError> {
     }
 }
 
-fn uniform_allocation(log_p: &[f64], quota: f64, q: f64) -> Weighed {
+pub(crate) fn uniform_allocation(log_p: &[f64], quota: f64, q: f64) -> Weighed {
     let mut weighed =
         Weighed { log_success: 0.0, weights: Vec::with_capacity(log_p.len()), feasible: true };
     for &log_p in log_p {
@@ -324,7 +324,7 @@ fn is_narrow(log_p: &[f64]) -> bool {
     log_p.iter().sum::<f64>() > NARROW
 }
 
-fn narrow(log_p: &[f64], q: f64) -> Option<Vec<StepOdds<f64>>> {
+pub(crate) fn narrow(log_p: &[f64], q: f64) -> Option<Vec<StepOdds<f64>>> {
     is_narrow(log_p).then(|| narrow_steps(log_p, q))
 }
 

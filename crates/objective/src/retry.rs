@@ -26,15 +26,18 @@ pub(crate) struct Sums<S> {
     absorbing: Vec<S>,
 }
 
-pub(crate) fn sums<S: Arithmetic>(
+/// The probability of completing the trace with exactly the n-th expansion, for n up to the budget.
+/// `each` is told of every step who still waits there in the end, and how often anyone missed
+/// (counted only with absorption).
+pub(crate) fn arrivals<S: Arithmetic>(
     steps: &[StepOdds<S>],
     budget: usize,
     absorption: f64,
-) -> Sums<S> {
+    mut each: impl FnMut(&StepOdds<S>, S, S),
+) -> Vec<S> {
     // arrivals[n]: probability of reaching the current state with exactly the n-th expansion.
     let mut arrivals = vec![S::ZERO; budget + 1];
     arrivals[0] = S::ONE;
-    let mut failure = S::ZERO;
     for step in steps {
         let (mut waiting, mut visits) = (S::ZERO, S::ZERO);
         for arrival in &mut arrivals {
@@ -45,8 +48,20 @@ pub(crate) fn sums<S: Arithmetic>(
             waiting = step.retry * waiting + *arrival;
             *arrival = advanced;
         }
-        failure = failure + waiting + visits * step.lost;
+        each(step, waiting, visits);
     }
+    arrivals
+}
+
+pub(crate) fn sums<S: Arithmetic>(
+    steps: &[StepOdds<S>],
+    budget: usize,
+    absorption: f64,
+) -> Sums<S> {
+    let mut failure = S::ZERO;
+    let arrivals = arrivals(steps, budget, absorption, |step, waiting, visits| {
+        failure = failure + waiting + visits * step.lost;
+    });
 
     let success = arrivals.iter().fold(S::ZERO, |sum, &arrival| sum + arrival);
     let critical = steps

@@ -80,7 +80,13 @@ struct Level<S> {
     last: usize,
 }
 
-pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Weighed {
+/// The powers of every level, and for each of them the probabilities g_k(n).
+struct Clocks<S> {
+    levels: Vec<Level<S>>,
+    finished: Vec<Vec<S>>,
+}
+
+fn clocks<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Clocks<S> {
     let q = S::from(absorption);
     let (length, mut last) = (steps.len(), budget);
     let mut levels = Vec::with_capacity(length);
@@ -116,11 +122,24 @@ pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption:
         }
         finished[k] = here;
     }
+    Clocks { levels, finished }
+}
+
+/// The probability of completing the trace with exactly the n-th expansion, for n up to the budget.
+pub(crate) fn arrivals<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Vec<S> {
+    let mut finished = clocks(steps, budget, absorption).finished;
+    finished.swap_remove(0)
+}
+
+pub(crate) fn solve<S: Number>(steps: &[StepOdds<S>], budget: usize, absorption: f64) -> Weighed {
+    let q = S::from(absorption);
+    let Clocks { levels, finished } = clocks(steps, budget, absorption);
+    let deepest = steps.len() - 1;
     let success = finished[0].iter().fold(S::ZERO, |sum, &g| sum + g);
 
     // reach[n]: how much a completion at reading n of the current node's clock adds to J.
     let mut reach = vec![S::ONE; budget + 1];
-    let mut weights = Vec::with_capacity(length);
+    let mut weights = Vec::with_capacity(steps.len());
     for (k, (step, level)) in steps.iter().zip(&levels).enumerate() {
         // d/dlog p of p c^(T-1) u^W is that, less (T-1) p (1-q) p c^(T-2) u^W, plus W q p times p
         // c^(T-1) u^(W-1).

@@ -72,6 +72,23 @@ proptest! {
     }
 
     #[test]
+    fn the_curve_is_j_at_every_budget(log_p in trace(5), budget in 0u64..120, (kappa, q) in prior(), which in 0..Objective::ALL.len()) {
+        let objective = Objective::ALL[which];
+        let kappa = if objective == Objective::Pass { 1.0 } else { kappa };
+        let prior = Prior::new(kappa, q).unwrap();
+        let curve = Surrogate::new(objective, budget).with_prior(prior).unwrap().curve(&log_p).unwrap();
+        prop_assert_eq!(curve.len() as u64, budget + 1);
+        prop_assert!(curve.windows(2).all(|pair| pair[1] >= pair[0] - 1e-14), "{objective} {curve:?}");
+        for (n, &success) in curve.iter().enumerate() {
+            let weighed = weigh(objective, n as u64, kappa, q, &log_p);
+            // `ce` says the same at every budget; its one attempt takes as many expansions as steps.
+            let possible = weighed.feasible && (objective != Objective::Ce || n >= log_p.len());
+            let expected = if possible { weighed.log_success.exp() } else { 0.0 };
+            prop_assert!((success - expected).abs() <= 1e-12 + 1e-9 * expected, "{objective} N={n} {success} {expected}");
+        }
+    }
+
+    #[test]
     fn never_nan_and_within_bounds(log_p in trace(40), budget in 0u64..600, (kappa, q) in prior(), which in 0..Objective::ALL.len()) {
         let objective = Objective::ALL[which];
         let kappa = if objective == Objective::Pass { 1.0 } else { kappa };

@@ -26,7 +26,7 @@ pub struct Comparison {
     pub ci_high: f64,
     /// Exact two-sided p-value of no difference.
     pub p: f64,
-    /// Seeds per theorem.
+    /// Seeds per theorem; the most, where theorems differ.
     pub seeds: u64,
 }
 
@@ -84,40 +84,43 @@ impl Comparison {
     ///
     /// Seeds of one theorem are not independent evidence: an objective that solves a theorem with
     /// one seed tends to solve it with the next. Counting seed-theorem pairs as if they were
-    /// theorems would make every interval too narrow. Instead each theorem contributes d = mean
-    /// over its seeds of (second - first); the gain is the mean of d, its variance sum(d^2)/n^2
-    /// (which is (b + c)/n^2 for one seed), and p comes from the exact sign-flip test over theorems
-    /// ([`sign_flip`]). Every theorem must have been tried with the same number of seeds.
+    /// theorems would make every interval too narrow. Instead each theorem contributes d = its sum
+    /// over seeds of (second - first); the gain is sum(d) over the number of searches, its variance
+    /// sum(d^2) over the square of that (which is (b + c)/n^2 for one seed), and p comes from the
+    /// exact sign-flip test over theorems ([`sign_flip`]). Theorems may have different numbers of
+    /// seeds, as they do when every seed has a split of its own.
+    ///
+    /// All this speaks of these seeds' models on theorems like these. How much the models of other
+    /// seeds would differ is what [`Spread`](crate::Spread) shows.
     pub fn of_theorems(theorems: &[Theorem]) -> Result<Self, Impossible> {
-        let seeds = theorems.first().map_or(1, |t| t.seeds);
-        if let Some(odd) = theorems
-            .iter()
-            .find(|t| t.seeds != seeds || t.seeds == 0 || t.b.saturating_add(t.c) > t.seeds)
+        if let Some(odd) =
+            theorems.iter().find(|t| t.seeds == 0 || t.b.saturating_add(t.c) > t.seeds)
         {
             return Err(Impossible(format!(
-                "a theorem with {} seeds (b = {}, c = {}) among theorems with {seeds}: pool only \
-                 seeds that every theorem has",
+                "a theorem with {} seeds cannot differ in b = {} and c = {} of them",
                 odd.seeds, odd.b, odd.c
             )));
         }
         let differences: Vec<i64> = theorems.iter().map(|t| t.b as i64 - t.c as i64).collect();
-        let per = seeds as f64;
-        let sum = differences.iter().sum::<i64>() as f64 / per;
-        let squares = differences.iter().map(|d| (*d as f64 / per).powi(2)).sum();
-        let n = theorems.len() as u64;
-        let (gain_pp, ci_low, ci_high) = interval(sum, squares, n);
+        let squares = differences.iter().map(|d| (*d as f64).powi(2)).sum();
+        let searches = theorems.iter().map(|t| t.seeds).sum();
+        let (gain_pp, ci_low, ci_high) =
+            interval(differences.iter().sum::<i64>() as f64, squares, searches);
         let (b, c) = theorems.iter().fold((0, 0), |(b, c), t| (b + t.b, c + t.c));
-        Ok(Self { n, b, c, gain_pp, ci_low, ci_high, p: sign_flip(&differences), seeds })
+        let (n, p) = (theorems.len() as u64, sign_flip(&differences));
+        let seeds = theorems.iter().map(|t| t.seeds).max().unwrap_or(1);
+        Ok(Self { n, b, c, gain_pp, ci_low, ci_high, p, seeds })
     }
 }
 
 /// Gain and interval in percentage points from the sum and the sum of squares of per-theorem
-/// differences.
-fn interval(sum: f64, squares: f64, n: u64) -> (f64, f64, f64) {
-    if n == 0 {
+/// differences over so many searches. The interval ends where gains do.
+fn interval(sum: f64, squares: f64, searches: u64) -> (f64, f64, f64) {
+    if searches == 0 {
         return (0.0, -100.0, 100.0);
     }
-    let scale = 100.0 / n as f64;
+    let scale = 100.0 / searches as f64;
     let half = Z95 * squares.sqrt() * scale;
-    (sum * scale, sum * scale - half, sum * scale + half)
+    let gain = sum * scale;
+    (gain, (gain - half).max(-100.0), (gain + half).min(100.0))
 }

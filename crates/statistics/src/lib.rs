@@ -18,6 +18,7 @@ mod comparison;
 mod holm;
 mod random;
 mod signflip;
+mod spread;
 mod wilson;
 
 pub use binomial::{binomial_log_pmf, mcnemar};
@@ -26,6 +27,7 @@ pub use comparison::{Comparison, Impossible, Theorem};
 pub use holm::holm;
 pub use random::Random;
 pub use signflip::sign_flip;
+pub use spread::Spread;
 pub use wilson::{Rate, wilson};
 
 /// The normal quantile behind every 95 % interval here.

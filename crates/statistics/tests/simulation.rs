@@ -110,9 +110,83 @@ fn one_seed_pooled_is_the_plain_comparison() {
     ] {
         assert!((x - y).abs() < 1e-9, "{plain:?} {pooled:?}");
     }
-    let uneven = [Theorem { b: 0, c: 0, seeds: 1 }, Theorem { b: 0, c: 0, seeds: 2 }];
-    assert!(Comparison::of_theorems(&uneven).is_err());
+    let impossible = [Theorem { b: 1, c: 1, seeds: 1 }];
+    assert!(Comparison::of_theorems(&impossible).is_err());
     assert_eq!(Comparison::of_theorems(&[]).unwrap().p, 1.0);
+}
+
+/// Three seeds with splits of their own: a theorem is held out by some of them, and what it takes
+/// to prove it is common to its seeds. The second cell gains `gain` on theorems that can differ.
+fn own_splits(random: &mut Random, gain: f64) -> Vec<Theorem> {
+    let mut theorems = Vec::new();
+    while theorems.len() < 300 {
+        let (ease, differs) = (random.uniform(), random.uniform() < 0.3);
+        let luck = if random.uniform() < 0.5 { 0.25 } else { -0.25 };
+        let mut theorem = Theorem::default();
+        for _ in 0..3 {
+            if random.uniform() > 0.4 {
+                continue;
+            }
+            let (first, second) = match differs {
+                true => (0.5 - luck, 0.5 + luck + gain / 0.3),
+                false => (ease, ease),
+            };
+            // Where nothing differs both cells share their luck.
+            let u = random.uniform();
+            let v = if differs { random.uniform() } else { u };
+            let (a, b) = (u < first, v < second);
+            theorem.seeds += 1;
+            theorem.b += u64::from(b && !a);
+            theorem.c += u64::from(a && !b);
+        }
+        if theorem.seeds > 0 {
+            theorems.push(theorem);
+        }
+    }
+    theorems
+}
+
+/// The interval from the theorems' variance against the bootstrap over theorems: both cover, and
+/// the first is the one that is used, because it needs no resampling and never covers less.
+#[test]
+fn theorems_with_different_numbers_of_seeds_are_covered() {
+    for (seed, gain) in [(25, 0.0), (26, 0.05)] {
+        let mut random = Random::new(seed);
+        let runs = 1000;
+        let (mut covered, mut resampled, mut rejected) = (0, 0, 0);
+        for run in 0..runs {
+            let theorems = own_splits(&mut random, gain);
+            let found = Comparison::of_theorems(&theorems).unwrap();
+            covered += u32::from((found.ci_low..=found.ci_high).contains(&(100.0 * gain)));
+            rejected += u32::from(found.p < 0.05);
+            // Resampled theorems weigh as many searches as they have: the mean of d over the mean
+            // number of searches.
+            let searches = theorems.iter().map(|t| t.seeds as f64).sum::<f64>();
+            let mean = searches / theorems.len() as f64;
+            let values: Vec<f64> =
+                theorems.iter().map(|t| (t.b as f64 - t.c as f64) / mean).collect();
+            let boot = bootstrap(&values, 200, run).unwrap();
+            resampled += u32::from((boot.low..=boot.high).contains(&gain));
+        }
+        let share = |k: u32| f64::from(k) / runs as f64;
+        assert!((0.93..0.975).contains(&share(covered)), "gain {gain}: {}", share(covered));
+        assert!((0.915..0.975).contains(&share(resampled)), "gain {gain}: {}", share(resampled));
+        assert!(share(covered) >= share(resampled) - 0.01);
+        match gain {
+            0.0 => assert!((0.03..0.065).contains(&share(rejected)), "{}", share(rejected)),
+            _ => assert!(share(rejected) > 0.3, "{}", share(rejected)),
+        }
+    }
+}
+
+#[test]
+fn an_interval_ends_where_gains_do() {
+    let all = Comparison::of_counts(3, 3, 0).unwrap();
+    assert_eq!((all.gain_pp, all.ci_high), (100.0, 100.0));
+    let none = Comparison::of_counts(3, 0, 2).unwrap();
+    assert!(none.ci_low == -100.0 && none.ci_high < 100.0);
+    let pooled = Comparison::of_theorems(&[Theorem { b: 4, c: 0, seeds: 4 }]).unwrap();
+    assert_eq!((pooled.ci_low, pooled.ci_high), (-95.9963984540054, 100.0));
 }
 
 #[test]
