@@ -101,6 +101,9 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
     let model = model(&file.model)?;
     recipe("warm_up", &file.warm_up)?;
     recipe("branch", &file.branch)?;
+    if matches!(model, ModelChoice::Scratch { .. }) && file.warm_up.lora.is_some() {
+        return refuse("warm_up.lora", "adapts a model that is there (`base`), not a new one");
+    }
     if file.warm_up.lora.is_some() != file.branch.lora.is_some() {
         let (key, other) =
             if file.branch.lora.is_some() { ("branch", "warm_up") } else { ("warm_up", "branch") };

@@ -232,7 +232,7 @@ mod tests {
                 assert!(seen.insert(planned.name.clone()) && seen.insert(planned.key.clone()));
                 assert!(seen.insert(format!("id {}", planned.step.id())), "{}", planned.name);
                 for file in planned.step.outputs().made {
-                    assert!(seen.insert(file.display().to_string()), "{}", file.display());
+                    assert!(seen.insert(format!("file {}", file.display())), "{file:?}");
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! A study that is open: what its steps work with.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +10,7 @@ use catamount_model::{Backend, Model, Tokenizer, load, load_adapter, open};
 use catamount_search::Environment;
 use catamount_traces::{Trace, read_any};
 
-use crate::error::{Result, Work};
+use crate::error::{Error, Result, Work};
 use crate::experiment::{Experiment, ModelChoice};
 use crate::step::{Trained, part};
 
@@ -43,6 +44,7 @@ impl<'a, B: Backend> Study<'a, B> {
         provenance: Provenance,
     ) -> Result<Self> {
         let lock = Lock::take(folder)?;
+        sweep(folder)?;
         let environment = experiment.library(folder).open()?;
         Ok(Study { experiment, folder, backend, environment, stop, provenance, _lock: lock })
     }
@@ -76,6 +78,25 @@ impl<'a, B: Backend> Study<'a, B> {
             _ => None,
         }
     }
+}
+
+/// Clears away what killed processes left unfinished in a folder that is ours alone.
+fn sweep(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))?.flatten() {
+        let part = entry.path();
+        if !part.is_dir() || part.ends_with("stale") {
+            continue;
+        }
+        for entry in fs::read_dir(&part).map_err(Error::io(&part))?.flatten() {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if name.starts_with('.') && name.ends_with(".unfinished") {
+                let removed =
+                    if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                removed.map_err(Error::io(&path))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Speaks to the user between progress bars.

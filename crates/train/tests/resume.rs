@@ -201,7 +201,8 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
         bytes[middle] ^= 1;
     };
     let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() / 2);
-    let damages: [(&str, &dyn Fn(&mut Vec<u8>)); 5] = [
+    type Damaging<'a> = &'a dyn Fn(&mut Vec<u8>);
+    let damages: [(&str, Damaging<'_>); 5] = [
         ("state.safetensors", &flip),
         ("state.safetensors", &cut),
         ("position.json", &flip),

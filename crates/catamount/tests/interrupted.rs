@@ -1,0 +1,256 @@
+//! A study that is killed, damaged, disturbed or changed, on Debian's quantum logic database: what
+//! comes of it is what comes of one that nobody touched.
+//!
+//! `killed_at_any_moment_a_study_ends_with_the_same_bytes` kills at 10 moments; the environment
+//! variable `CATAMOUNT_KILLS` (such as 50) asks for more.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+
+const SMALL: &str = r#"
+name = "small"
+model = { hidden = 32, layers = 1, vocab = 400, positions = 128, tokenizer = "symbols" }
+evaluation = { strategies = ["pass", "bfs"], budgets = [6], limit = 12, max_tokens = 12, trees = 3, concurrency = 4 }
+
+[data]
+environment = "metamath"
+database = "ql.mm"
+first = 300
+steps = "1-4"
+split = "0.6,0.2,0.2"
+
+[[objectives]]
+objective = "ce"
+
+[[objectives]]
+objective = "bfs"
+prior = "measured"
+name = "a b"
+
+[warm_up]
+max_steps = 40
+max_tokens = 96
+batch = { examples = 8, tokens = 256 }
+optimizer = { lr = 3e-3 }
+checkpoints = { every = 8, keep = 2 }
+
+[branch]
+max_steps = 12
+max_tokens = 96
+batch = { examples = 8, tokens = 256 }
+checkpoints = { every = 4, keep = 2 }
+"#;
+
+const RUN: &str = "run small.toml --out study --device cpu";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("small.toml"), SMALL).unwrap();
+    folder
+}
+
+fn catamount(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::cargo_bin("catamount").unwrap();
+    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
+}
+
+/// Runs to the end; what was said on the way.
+fn run(folder: &Path, arguments: &str) -> String {
+    let output = catamount(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments}: {said}");
+    said
+}
+
+fn refused(folder: &Path, arguments: &str) -> String {
+    let output = catamount(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Everything of a study that clocks have no part in, by its path. Trees are compared as sets: they
+/// are kept in the order in which searches ended.
+fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn below(root: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                below(root, &path, found);
+            } else if !name.starts_with('.')
+                && !name.ends_with("times.jsonl")
+                && !name.ends_with("spent.json")
+                && !name.contains("tfevents")
+                && !name.ends_with("metrics.jsonl")
+            {
+                let mut bytes = fs::read(&path).unwrap();
+                if name.ends_with("trees.jsonl") {
+                    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+                    lines.sort_unstable();
+                    lines.dedup();
+                    bytes = lines.concat();
+                }
+                found.insert(path.strip_prefix(root).unwrap().to_path_buf(), bytes);
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    for part in ["data", "models", "training", "cells", "off-trace"] {
+        below(study, &study.join(part), &mut found);
+    }
+    found
+}
+
+fn assert_same(one: &BTreeMap<PathBuf, Vec<u8>>, other: &BTreeMap<PathBuf, Vec<u8>>, when: &str) {
+    let names = |results: &BTreeMap<PathBuf, Vec<u8>>| results.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(one), names(other), "{when}");
+    for (path, bytes) in one {
+        assert!(bytes == &other[path], "{} differs, {when}", path.display());
+    }
+}
+
+#[test]
+fn killed_at_any_moment_a_study_ends_with_the_same_bytes() {
+    let whole = folder();
+    let started = Instant::now();
+    run(whole.path(), RUN);
+    let lasted = started.elapsed();
+    let expected = results(&whole.path().join("study"));
+    assert!(expected.len() > 20, "{:?}", expected.keys());
+
+    let kills: usize =
+        std::env::var("CATAMOUNT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    // Any sequence of moments will do; this one is the same every time.
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut broken = folder();
+    let binary = assert_cmd::cargo::cargo_bin("catamount");
+    let mut done = 0;
+    while done < kills {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let share = (random >> 33) as f64 / (1u64 << 31) as f64;
+        // Short lives, so that a study dies several times before it is done.
+        let life = Duration::from_secs_f64(lasted.as_secs_f64() * share * 0.6);
+        let mut child = Process::new(&binary)
+            .args(RUN.split_whitespace())
+            .current_dir(broken.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(life);
+        let over = child.try_wait().unwrap().is_some();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if over {
+            assert_same(&expected, &results(&broken.path().join("study")), "after kills");
+            broken = folder();
+        } else {
+            done += 1;
+        }
+    }
+    run(broken.path(), RUN);
+    assert_same(&expected, &results(&broken.path().join("study")), "after the last kill");
+}
+
+#[test]
+fn what_is_damaged_or_gone_is_made_again() {
+    let folder = folder();
+    let study = folder.path().join("study");
+    run(folder.path(), RUN);
+    let expected = results(&study);
+    let models: Vec<PathBuf> =
+        expected.keys().filter(|path| path.ends_with("model.safetensors")).cloned().collect();
+    assert_eq!(models.len(), 3, "a name with a space has a folder too: {models:?}");
+    let shorten = |path: &str| {
+        let bytes = fs::read(study.join(path)).unwrap();
+        fs::write(study.join(path), &bytes[..bytes.len() / 2]).unwrap();
+    };
+    fs::remove_file(study.join("cells/ce-bfs-n6.jsonl")).unwrap();
+    shorten("data/train.jsonl");
+    shorten("off-trace/bfs-n6.measured.json");
+    let mut model = fs::read(study.join("models/warm-up/model.safetensors")).unwrap();
+    let last = model.len() - 1;
+    model[last] ^= 1;
+    fs::write(study.join("models/warm-up/model.safetensors"), model).unwrap();
+
+    let trusting = run(folder.path(), &format!("{RUN} --no-verify"));
+    assert!(!trusting.contains("made again"), "{trusting}");
+    let said = run(folder.path(), RUN);
+    for (file, step) in [
+        ("cells/ce-bfs-n6.jsonl: missing", "cell ce bfs n6"),
+        ("data/train.jsonl: changed", "data"),
+        ("models/warm-up/model.safetensors: changed", "warm-up"),
+        ("off-trace/bfs-n6.measured.json: changed", "off-trace bfs n6"),
+    ] {
+        let line =
+            said.lines().find(|line| line.contains(file)).unwrap_or_else(|| panic!("{said}"));
+        assert!(line.ends_with(&format!("; {step} is made again")), "{line}");
+    }
+    assert_same(&expected, &results(&study), "after repair");
+    assert!(run(folder.path(), RUN).contains("8 of 9 steps are up to date"));
+}
+
+#[test]
+fn settings_that_come_back_find_their_work_again() {
+    let folder = folder();
+    let study = folder.path().join("study");
+    let settings = |text: String| fs::write(folder.path().join("small.toml"), text).unwrap();
+    run(folder.path(), RUN);
+    let first = results(&study);
+    settings(SMALL.replace("limit = 12", "limit = 5"));
+    run(folder.path(), RUN);
+    let log = |name: &str| fs::read_to_string(study.join("cells").join(name)).unwrap();
+    assert_eq!(log("ce-bfs-n6.jsonl").lines().count(), 5);
+    settings(SMALL.to_string());
+    let said = run(folder.path(), RUN);
+    assert_eq!(said.matches("taken back from stale/").count(), 3, "{said}");
+    assert_same(&first, &results(&study), "after coming back");
+    assert!(fs::read_dir(study.join("stale")).unwrap().count() >= 3, "the others' work is kept");
+}
+
+#[test]
+fn a_study_has_one_writer() {
+    let folder = folder();
+    let study = folder.path().join("study");
+    fs::create_dir(&study).unwrap();
+    let held = fs::File::create(study.join(".lock")).unwrap();
+    held.lock().unwrap();
+    fs::write(study.join(".lock"), r#"{"process": 4321, "host": "elsewhere"}"#).unwrap();
+    let said = refused(folder.path(), RUN);
+    assert!(said.contains("process 4321 on elsewhere"), "{said}");
+    assert!(!study.join("plan.json").exists(), "nothing was written");
+}
+
+#[test]
+fn a_file_is_judged_before_any_work_and_can_be_looked_at_before_its_data_are_there() {
+    let folder = folder();
+    fs::write(folder.path().join("bad.toml"), SMALL.replace("limit = 12", "limit = 0")).unwrap();
+    let said = refused(folder.path(), "run bad.toml --out study");
+    assert!(said.contains("bad.toml:4: evaluation.limit: is 0"), "{said}");
+    assert!(!folder.path().join("study").exists());
+
+    fs::write(folder.path().join("later.toml"), SMALL.replace("ql.mm", "later.mm")).unwrap();
+    let output = catamount(folder.path(), "run later.toml --dry-run");
+    let plan = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && plan.contains("later.mm"), "{plan}");
+    assert!(plan.contains("cell a b bfs n6") && plan.contains("to do"), "{plan}");
+    assert!(refused(folder.path(), "run later.toml").contains("metamath-databases"));
+
+    for preset in ["demo", "metamath", "lean-demo", "paper-matrix", "paper-sweep"]
+        .into_iter()
+        .chain(["paper-matching", "paper-priors"])
+    {
+        let printed = catamount(folder.path(), &format!("run {preset} --print")).stdout;
+        fs::write(folder.path().join("mine.toml"), printed).unwrap();
+        let plan = catamount(folder.path(), "run mine.toml --dry-run");
+        assert!(plan.status.success(), "{preset}: {}", String::from_utf8_lossy(&plan.stderr));
+    }
+    let schema = catamount(folder.path(), "run --schema").stdout;
+    let schema: serde_json::Value = serde_json::from_slice(&schema).unwrap();
+    assert!(schema["properties"]["evaluation"].is_object(), "{schema}");
+}
