@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use catamount_search::Checked;
 use catamount_traces::Theorem;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Lean's claims carry their own header and statement, and each is judged in a fresh process.
+/// Lean's claims carry their own header and statement, and each is replayed in a fresh process.
 fn lean(arguments: &Arguments) -> Result<()> {
     let mut lines = Vec::new();
     match &arguments.file {
@@ -103,12 +103,17 @@ fn lean(arguments: &Arguments) -> Result<()> {
     let lean = catamount_lean::Lean::new(arguments.environment.lean.options()?)?;
     let mut out = std::io::stdout().lock();
     let mut failure = None;
+    let mut errors = 0;
     lean.rule_lines(&lines, |ruling| {
+        errors += usize::from(ruling.verdict == catamount_lean::RulingVerdict::Error);
         let written = serde_json::to_string(ruling)
             .map_err(anyhow::Error::from)
             .and_then(|line| Ok(writeln!(out, "{line}")?));
         failure = failure.take().or(written.err());
     })
     .map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    if errors > 0 && failure.is_none() {
+        bail!("{errors} claims got no verdict: their lines say what failed; try them again");
+    }
     failure.map_or(Ok(()), Err)
 }

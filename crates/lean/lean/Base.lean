@@ -1,17 +1,3 @@
-/-
-The proof server: one JSON request a line on stdin, one JSON answer a line on stdout (see PROTOCOL.md).
-
-The server is one module cut into files that are joined in this order when it is built: Base, Context, Policy,
-Header, Statement, Bend, Kernel, Proof, Source, Steps, Trace, File, Serve.
-
-Style. The WebAssembly package of Lean ships only the exported part of the .olean files, where the compiler cannot
-resolve compiler-made helpers (`List.reverse._redArg`, specialisations, private loops behind `for`) that inlining
-exposes. So this code calls monomorphic library functions and has its own loops. It is ordinary Lean all the same.
--/
-import Lean
-open Lean Meta Elab
-
-namespace Catamount
 
 /-! ### Names, lists, strings -/
 
@@ -89,6 +75,11 @@ def num (n : Nat) : Json := Json.num (JsonNumber.fromNat n)
 def nameArray : List Name → Array Json → Array Json
   | [], acc => acc
   | n :: ns, acc => nameArray ns (acc.push (Json.str (nameText n)))
+
+/-- Names with the quotes that tell `a.b` from «a.b». -/
+def quotedNames : List Name → Array Json → Array Json
+  | [], acc => acc
+  | n :: ns, acc => quotedNames ns (acc.push (Json.str n.toString))
 
 def natList : List Json → List Nat
   | [] => []

@@ -204,7 +204,7 @@ where
     | none => return none
     | some st =>
       let pc := ctxOf st
-      match (← parseStatement pc stmt) with
+      match (← parseStatement pc stmt true) with
       | .error _ => return none
       | .ok s2 => match (← elabStatement pc s2.text s2.stx s2.id) with
         | .error _ => return none

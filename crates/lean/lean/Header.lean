@@ -290,7 +290,15 @@ partial def headerLoop (base : Ctx) (s : String) (ictx : Parser.InputContext) (p
             | some p => eraseInstances leftInstances p : BaseIO (Option Command.State))
           headerLoop base s ictx ps' { r with full := st, plain := plain, differ := r.differ || hasAny left, leftInstances := leftInstances }
 
-/-- Elaborates a header over the context `base`. -/
+/-- Elaborates a header that is the user's own. -/
+def runOwnHeader (base : Ctx) (s : String) : BaseIO (Except Problem Ctx) := do
+  match (← runTrusted "noncomputable section" base.cmd) with
+  | .error e => return .error e
+  | .ok st => match (← runTrusted s st) with
+    | .error e => return .error e
+    | .ok st => return .ok (ctxOf st)
+
+/-- Elaborates a header over the context `base` and holds it to the policy. -/
 def runHeader (base : Ctx) (s : String) : BaseIO (Except Problem Ctx) := do
   -- Where the compiler lacks what it needs (see `fileStart`), a definition must not fail for that.
   match (← runTrusted "noncomputable section" base.cmd) with

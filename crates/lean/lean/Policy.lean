@@ -1,15 +1,15 @@
 /-! ### Policy: what a header, a statement and a tactic may say at all
 
-The kernel decides whether a term proves a type. It cannot see that a header has changed what the statement's words
-mean, and nothing holds against code that a proof runs inside the server. So headers are made of declarations and
-scoping commands only, and nowhere may a proof run code of its own. Files of a library are the user's and are not
-held to this; the tactics tried in them are. -/
+The judge decides whether a term proves a type. It cannot see that a stranger's header has changed what the statement's
+words mean: so such a header is made of declarations and scoping commands only. And nowhere may a proof run code of its own:
+it could not change a verdict, but it could keep the prover from its work. Files of a library, and headers of the user's
+pool, are not held to this; the tactics tried in them are. -/
 
 /-- Keywords that run code or read files while elaborating. -/
 def codeWords : List String :=
   ["run_tac", "by_elab", "run_cmd", "run_elab", "run_meta", "run_conv", "unsafe", "eval%", "include_str", "dbg_trace",
    "initialize", "builtin_initialize", "native_decide", "bv_decide", "bv_decide?", "bv_check", "sorry", "admit", "stop",
-   "implemented_by", "extern", "csimp"]
+   "implemented_by", "extern", "csimp", "with_panel_widgets", "show_panel_widgets", "#guard", "#eval", "#eval!"]
 
 def whyCode (w : String) : String :=
   if w == "sorry" || w == "admit" || w == "stop" then join3 "`" w "` leaves the goal unproved"
@@ -29,6 +29,43 @@ def bannedIdents : List Name :=
   [`sorryAx, `Lean.ofReduceBool, `ofReduceBool, `Lean.ofReduceNat, `ofReduceNat, `Lean.trustCompiler, `trustCompiler,
    `Lean.reduceBool, `reduceBool, `Lean.reduceNat, `reduceNat]
 
+/-! Lean evaluates the configuration of a tactic as code, with `unsafe` allowed: only what is plainly a value may stand there. -/
+
+/-- Words that stand for values. -/
+def plainWords : List Name := [`true, `false, `none]
+
+mutual
+/-- Whether a term is a value written out: numbers, strings, `true`, `.name`, and lists, pairs and structures of such. -/
+partial def isPlainValue (stx : Syntax) : Bool :=
+  match stx with
+  | .atom _ _ => true
+  | .ident _ _ n _ => memberName n plainWords
+  | .missing => false
+  | .node _ k args =>
+    if memberName k [`num, `str, `char, `scientific, `name] then true
+    else if k == `Lean.Parser.Term.dotIdent then true
+    else if k == `Lean.Parser.Term.app then (stx.getArg 0).getKind == `Lean.Parser.Term.dotIdent && allPlain (stx.getArg 1).getArgs 0
+    else if k == `Lean.Parser.Term.structInstField then allPlain (stx.getArg 1).getArgs 0
+    else if memberName k [`Lean.Parser.Term.paren, `Lean.Parser.Term.tuple, `Lean.Parser.Term.anonymousCtor, `Lean.Parser.Term.structInst,
+        `Lean.Parser.Term.structInstFields, `Lean.Parser.Term.structInstFieldDef, `Lean.Parser.Term.optEllipsis, `«term[_]», `null] then allPlain args 0
+    else false
+
+partial def allPlain (args : Array Syntax) (i : Nat) : Bool :=
+  match args[i]? with
+  | none => true
+  | some a => isPlainValue a && allPlain args (i + 1)
+end
+
+/-- Syntax `(name := ...)` whose right-hand side nobody evaluates. -/
+def namedKinds : List Name :=
+  [`Lean.Parser.Term.namedArgument, `Lean.Parser.Tactic.discharger, `Lean.Parser.Command.namedName, `Lean.Parser.Command.namedPrio,
+   `Lean.Parser.Term.namedPattern]
+
+/-- A configuration item, `(name := value)`, of any tactic whatever it calls the syntax. -/
+def isConfigItem (stx : Syntax) (k : Name) : Bool :=
+  if k == `Lean.Parser.Tactic.valConfigItem || k == `Lean.Parser.Tactic.config then true
+  else (stx.getArg 0).isToken "(" && (stx.getArg 2).isToken ":=" && !(memberName k namedKinds)
+
 mutual
 /-- Why the syntax may not be used, if it may not. -/
 partial def forbidden (stx : Syntax) : Option String :=
@@ -38,6 +75,8 @@ partial def forbidden (stx : Syntax) : Option String :=
     if memberName (unrooted n.eraseMacroScopes) bannedIdents then some (join3 "`" (nameText n) "` stands in for a proof") else none
   | .node _ k args =>
     if k == `Lean.Parser.Tactic.posConfigItem && (stx.getArg 1).getId == `native then some (whyCode "native_decide")
+    else if isConfigItem stx k && !(isPlainValue (stx.getArg 3)) then
+      some "a tactic's configuration is code to Lean: only values written out may stand there"
     else if (stx.getArg 0).isToken "set_option" && isUnsafeOption (stx.getArg 1).getId.eraseMacroScopes then
       some (join3 "the option `" (nameText (stx.getArg 1).getId) "` can switch checks off")
     else forbiddenIn args 0

@@ -38,7 +38,8 @@ def insideName (st : Command.State) (id : Name) : BaseIO Command.State := do
 starts from the imports; without, the kernel starts from `c`. When the statement makes auxiliary constants
 (`foo.match_1`, `foo._proof_1`) it is elaborated once more under another name and the proof runs where they exist. -/
 def startProof (imports : Option Ctx) (c : Ctx) (stmt : String) (heartbeats : Nat) : BaseIO (Except Problem Proof) := do
-  match (← parseStatement c stmt) with
+  let strict := match imports with | some _ => true | none => false
+  match (← parseStatement c stmt strict) with
   | .error e => return .error e
   | .ok s =>
   match (← elabStatement c s.text s.stx s.id) with
@@ -146,4 +147,14 @@ def Proof.finish (p : Proof) : BaseIO (Except Problem Certificate) := do
     let (e, _) := instantiateMVarsCore p.mst.mctx p.root
     certify p.base p.core.env p.name p.levels p.type e
   else return .error { kind := "unsound", text := "goals are left" }
+
+/-- The finished proof as data: the theorem, after the constants that its tactics made. -/
+def Proof.terms (p : Proof) : BaseIO (Except Problem String) := do
+  let (e, _) := instantiateMVarsCore p.mst.mctx p.root
+  let start := p.ctx.env
+  let x ← newExport p.core.env (fun n => hasConst start n) true
+  x.uses p.type
+  x.uses e
+  x.writeTheorem { name := p.name, levelParams := p.levels, type := p.type } e
+  x.text
 

@@ -41,7 +41,8 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
   | "start" =>
     match st.ctxs[0]?, st.ctxs[natField j "ctx" 0]? with
     | some imports, some c =>
-      match (← startProof (some imports) c (strField j "statement") heartbeats) with
+      let held := if boolField j "strict" then some imports else none
+      match (← startProof held c (strField j "statement") heartbeats) with
       | .error e => return (e.fields, st)
       | .ok p => answerState st p
     | _, _ => return (noSuch "context", st)
@@ -61,13 +62,26 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     | some p =>
       match (← p.finish) with
       | .error e => return (e.fields, st)
-      | .ok c => return (ok (certificateFields c), st)
+      | .ok c =>
+        match (← p.terms) with
+        | .error e => return (e.fields, st)
+        | .ok terms => return (ok (("terms", Json.str terms) :: certificateFields c), st)
+  | "challenge" =>
+    match getState st (natField j "state" 0) with
+    | none => return (noSuch "state", st)
+    | some p =>
+      let request : ChallengeRequest :=
+        { uses := namesField j "uses", declares := namesField j "declares", proofs := boolField j "proofs", whole := boolField j "whole" }
+      match (← p.challenge request) with
+      | .error e => return (e.fields, st)
+      | .ok c => return (ok c.fields, st)
   | "drop" => return (ok [], st)
   | "header" =>
     match st.ctxs[natField j "ctx" 0]? with
     | none => return (noSuch "context", st)
     | some c =>
-      match (← runHeader c (strField j "text")) with
+      let text := strField j "text"
+      match (← (if boolField j "strict" then runHeader c text else runOwnHeader c text)) with
       | .error e => return (e.fields, st)
       | .ok h => return (ok [("ctx", num st.ctxs.size)], { st with ctxs := st.ctxs.push h, files := st.files.push #[] })
   | "file" =>
@@ -131,7 +145,7 @@ def serve (args : List String) : IO UInt32 := do
   let out ← IO.getStdout
   -- Whatever elaborated code prints goes to stderr: stdout belongs to the protocol.
   let _ ← IO.setStdout (← IO.getStderr)
-  send out [("protocol", num 1), ("ready", Json.bool true), ("lean", Json.str Lean.versionString)]
+  send out [("protocol", num 2), ("ready", Json.bool true), ("lean", Json.str Lean.versionString)]
   loop (← IO.getStdin) out { ctxs := #[ctxOf (Command.mkState env {} {})], files := #[#[]], states := #[] }
   return 0
 

@@ -34,7 +34,7 @@ def theoremNode (stx : Syntax) : Option Syntax :=
   else none
 
 /-- Reads exactly one theorem without a proof: what is appended here must be its proof, and the last thing read. -/
-def parseStatement (c : Ctx) (stmt : String) : BaseIO (Except Problem Statement) := do
+def parseStatement (c : Ctx) (stmt : String) (strict : Bool) : BaseIO (Except Problem Statement) := do
   let bad (why : String) : Except Problem Statement := .error { kind := "statement", text := why }
   let s := String.append stmt "\n:= sorry"
   let ictx := inputCtx s
@@ -50,7 +50,7 @@ def parseStatement (c : Ctx) (stmt : String) : BaseIO (Except Problem Statement)
     else if val.getKind != `Lean.Parser.Command.declValSimple || startPos val < stmt.utf8ByteSize then
       return bad "the statement must stop before its proof: no `:=`, no `where`, no `|`"
     else if startPos thm != startPos stx then return bad "the statement must start with `theorem`, without attributes or modifiers"
-    else match forbidden (thm.getArg 2) with
+    else match (if strict then forbidden (thm.getArg 2) else none) with
       | some why => return .error { kind := "policy", text := String.append "in the statement, " why }
       | none =>
         let declId := thm.getArg 1

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 /// The proof server: one Lean module, kept in files of one concept each.
 pub(crate) const SERVER: &str = concat!(
+    include_str!("../lean/Server.lean"),
     include_str!("../lean/Base.lean"),
     include_str!("../lean/Context.lean"),
     include_str!("../lean/Policy.lean"),
@@ -15,13 +16,26 @@ pub(crate) const SERVER: &str = concat!(
     include_str!("../lean/Statement.lean"),
     include_str!("../lean/Bend.lean"),
     include_str!("../lean/Kernel.lean"),
+    include_str!("../lean/Export.lean"),
     include_str!("../lean/Proof.lean"),
+    include_str!("../lean/Challenge.lean"),
     include_str!("../lean/Source.lean"),
     include_str!("../lean/Steps.lean"),
     include_str!("../lean/Trace.lean"),
     include_str!("../lean/File.lean"),
     include_str!("../lean/Serve.lean"),
 );
+
+/// The judge: a module of its own, which elaborates nothing.
+pub(crate) const JUDGE: &str = concat!(
+    include_str!("../lean/Judge.lean"),
+    include_str!("../lean/Base.lean"),
+    include_str!("../lean/Terms.lean"),
+    include_str!("../lean/Verdict.lean"),
+);
+
+/// Both, by file name.
+pub(crate) const PROGRAMS: [(&str, &str); 2] = [("Server.lean", SERVER), ("Judge.lean", JUDGE)];
 
 /// The scripts of the WebAssembly host, by file name.
 pub(crate) const SCRIPTS: [(&str, &str); 6] = [

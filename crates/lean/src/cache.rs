@@ -36,6 +36,8 @@ pub(crate) struct Prepared {
     pub runtime: PathBuf,
     pub server: PathBuf,
     pub host_script: PathBuf,
+    /// The module to run.
+    pub boot: &'static str,
 }
 
 /// Where this version of the program keeps what it prepares.
@@ -66,7 +68,8 @@ pub(crate) fn folders(cache: &Path) -> Folders {
     let mut runtime_parts: Vec<&[u8]> = SUMS.iter().map(|(_, sum)| sum.as_bytes()).collect();
     runtime_parts.extend(&scripts);
     let runtime_key = assets::sha256(&runtime_parts);
-    let server_key = assets::sha256(&[runtime_key.as_bytes(), assets::SERVER.as_bytes()]);
+    let programs = [runtime_key.as_bytes(), assets::SERVER.as_bytes(), assets::JUDGE.as_bytes()];
+    let server_key = assets::sha256(&programs);
     Folders {
         runtime: cache.join(format!("runtime-{}", &runtime_key[..16])),
         server: cache.join(format!("server-{}", &server_key[..16])),
@@ -87,7 +90,8 @@ pub(crate) fn prepare(cache: &Path, package: Option<&Path>) -> Result<Prepared, 
         _ => build_missing(cache, package, &folders)?,
     };
     let Folders { runtime, server } = folders;
-    Ok(Prepared { node, host_script: runtime.join("scripts").join("host.cjs"), runtime, server })
+    let host_script = runtime.join("scripts").join("host.cjs");
+    Ok(Prepared { node, host_script, runtime, server, boot: "Server" })
 }
 
 fn build_missing(cache: &Path, package: Option<&Path>, folders: &Folders) -> Result<Node, Error> {
@@ -162,13 +166,15 @@ fn runtime(node: &Node, folder: &Path, package: Option<&Path>) -> Result<(), Err
 
 fn server(node: &Node, runtime: &Path, folder: &Path) -> Result<(), Error> {
     let source = folder.join("source");
-    let doing = "writing the server's source";
+    let doing = "writing the sources of server and judge";
     fs::create_dir_all(&source).map_err(|e| Error::prepare(doing, e))?;
-    fs::write(source.join("Server.lean"), assets::SERVER).map_err(|e| Error::prepare(doing, e))?;
+    for (name, text) in assets::PROGRAMS {
+        fs::write(source.join(name), text).map_err(|e| Error::prepare(doing, e))?;
+    }
     let out = folder.join("lib");
     fs::create_dir_all(&out).map_err(|e| Error::prepare(doing, e))?;
     let args = ["server".as_ref(), runtime.as_os_str(), source.as_os_str(), out.as_os_str()];
-    run(node, &runtime.join("scripts"), &args, "compiling the proof server")
+    run(node, &runtime.join("scripts"), &args, "compiling server and judge")
 }
 
 fn run(node: &Node, scripts: &Path, args: &[&OsStr], doing: &str) -> Result<(), Error> {

@@ -1,20 +1,24 @@
-//! The final word on a finished proof: in a process that took no part in finding it.
+//! The final word on a finished proof: its terms, judged against a challenge that no tactic has
+//! touched.
+//!
+//! Three processes take part and only data passes between them. The prover, whatever it says, hands
+//! over terms; the challenger says what is to be proved; the judge gives both to the kernel.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use catamount_search::{Checked, Fault};
+use catamount_search::{Checked, Fault, Session, StateId, Verdict};
 use catamount_traces::Theorem;
 use serde::{Deserialize, Serialize};
 
+use crate::challenge::{Challenge, Extent};
 use crate::environment::Lean;
-use crate::process::Failure;
+use crate::judge::Opinion;
 use crate::reading::misleading;
-use crate::session::{Target, disallowed};
-use crate::wire::Request;
-use crate::worker::{Place, PlaceText, Trouble, Worker};
+use crate::session::{Opening, Target, disallowed};
+use crate::terms::{Limits, Terms};
+use crate::worker::{Owner, Place};
 
 /// What a check found.
 pub(crate) struct Verified {
@@ -29,8 +33,16 @@ impl Verified {
     }
 }
 
-/// How often a check is tried again when its process is killed from outside.
-const KILLS: usize = 4;
+/// Constants for which a kernel would run compiled code, or that stand for a missing proof. None of
+/// them may be so much as mentioned to the judge.
+const UNTRUSTED: [&str; 6] = [
+    "sorryAx",
+    "Lean.reduceBool",
+    "Lean.reduceNat",
+    "Lean.ofReduceBool",
+    "Lean.ofReduceNat",
+    "Lean.trustCompiler",
+];
 
 impl Lean {
     pub(crate) fn check_at(
@@ -39,88 +51,147 @@ impl Lean {
         target: &Target,
         tactics: &[String],
     ) -> Result<Verified, Fault> {
-        let (key, most) = match &place.text {
-            PlaceText::Files(_) => (place.clone(), self.options.checks_per_file),
-            PlaceText::Header(_) => (
-                Place { imports: place.imports.clone(), text: PlaceText::Header(String::new()) },
-                self.options.checks_per_header,
-            ),
+        let terms = match self.found.take(place, target, tactics) {
+            Some(terms) => terms,
+            None => match self.prove(place, target, tactics)? {
+                Ok(terms) => terms,
+                Err(reason) => return Ok(Verified::refused(reason)),
+            },
         };
-        let (mut kills, mut deaths) = (0, 0);
-        loop {
-            let mut held = self
-                .checkers
-                .take(&key, || Worker::new(self.launch.clone(), Arc::clone(&self.options)));
-            let result = match self.check_once(held.worker(), place, target, tactics) {
-                Err(Trouble::Refused(why)) => Ok(Verified::refused(why)),
-                other => other,
-            };
-            match result {
-                Ok(verified) => {
-                    if held.served + 1 < most {
-                        held.give_back();
-                    }
-                    return Ok(verified);
-                }
-                Err(Trouble::Failure(failure @ (Failure::Time(_) | Failure::Memory(_)))) => {
-                    return Ok(Verified::refused(format!("limit: {failure}")));
-                }
-                Err(Trouble::Failure(failure @ Failure::Died(_))) => {
-                    deaths += 1;
-                    if deaths > 1 {
-                        return Ok(Verified::refused(format!("limit: {failure}")));
-                    }
-                }
-                Err(Trouble::Failure(failure @ Failure::Killed(_))) => {
-                    kills += 1;
-                    if kills > KILLS {
-                        return Err(Fault(format!("checking a proof: {failure}, again and again")));
-                    }
-                }
-                Err(trouble @ (Trouble::Start(_) | Trouble::Refused(_))) => {
-                    return Err(Fault(trouble.to_string()));
-                }
-            }
-        }
+        self.judge_terms(place, target, &terms)
     }
 
-    fn check_once(
+    /// Has a prover replay the tactics. What it hands over is a claim, and the inner error is why
+    /// there is none.
+    pub(crate) fn prove(
         &self,
-        worker: &mut Worker,
         place: &Place,
         target: &Target,
         tactics: &[String],
-    ) -> Result<Verified, Trouble> {
-        let ctx = worker.context(place)?;
-        let limit = self.options.check_limit;
-        let deadline = Instant::now() + limit;
-        // Each request gets what is left of the whole check's time; when it runs out, the limit
-        // itself is what to report.
-        let demand = |worker: &mut Worker, request: &Request<'_>| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            worker.demand(request, left).map_err(|t| match t {
-                Trouble::Failure(Failure::Time(_)) => Trouble::Failure(Failure::Time(limit)),
-                other => other,
-            })
+    ) -> Result<Result<String, String>, Fault> {
+        let deadline = Instant::now() + self.options.check_limit;
+        let mut session = match self.session(place.clone(), target.clone()) {
+            Ok(session) => session,
+            Err(Opening::Refused(why)) => return Ok(Err(why)),
+            // What a stranger's header does to the process is the claim's own doing.
+            Err(Opening::Fault(Fault(why))) if place.owner == Owner::Stranger => {
+                return Ok(Err(why));
+            }
+            Err(Opening::Fault(fault) | Opening::Killed(fault)) => return Err(fault),
         };
-        let heartbeats = self.options.heartbeats;
-        let mut last = demand(worker, &target.request(ctx, heartbeats.max(400_000)))?;
-        let mut used = vec![last.state];
-        for tactic in tactics {
-            last = demand(worker, &Request::Tac { state: last.state, tactic, heartbeats })?;
-            used.push(last.state);
+        session.until(deadline);
+        let mut state = StateId(0);
+        let mut outcome = Err("unsound: goals are left".to_owned());
+        for (at, tactic) in tactics.iter().enumerate() {
+            match session.apply(state, tactic)? {
+                Verdict::Open { state: next, .. } => state = next,
+                Verdict::Rejected { reason } => {
+                    outcome = Err(reason);
+                    break;
+                }
+                Verdict::Proved if at + 1 < tactics.len() => {
+                    outcome = Err("elaboration: no goals are left for the next tactic".to_owned());
+                    break;
+                }
+                Verdict::Proved => {
+                    let terms = self.found.take(place, target, tactics);
+                    outcome = terms.ok_or_else(|| "terms: none were handed over".to_owned());
+                }
+            }
         }
-        let finish = demand(worker, &Request::Finish { state: last.state })?;
-        let generation = worker.generation();
-        worker.forget(generation, used);
-        let checked = match disallowed(&finish.axioms, &self.options.allowed_axioms) {
-            Some(reason) => Checked::Refused { reason },
-            None => Checked::Proved { axioms: finish.axioms },
-        };
-        Ok(Verified { checked, all_axioms_seen: finish.library_axioms_visible })
+        if place.owner == Owner::Stranger {
+            session.slot().lock().claimed(self.options.checks_per_header);
+        }
+        Ok(outcome)
     }
 
-    /// Rules on one claim, in a fresh process and within [`crate::Options::check_limit`].
+    /// Judges a proof that comes as terms, in the format of lean4export, whoever made them.
+    pub fn judge(&self, theorem: &Theorem, terms: &str) -> Result<Checked, Fault> {
+        let (place, target) =
+            self.locate(theorem, Owner::User).map_err(|e| Fault(e.to_string()))?;
+        Ok(self.judge_terms(&place, &target, terms)?.checked)
+    }
+
+    /// The terms that a prover hands over for these tactics. They are a claim and have not been
+    /// judged; the inner error is why there are none.
+    pub fn terms(
+        &self,
+        theorem: &Theorem,
+        tactics: &[String],
+    ) -> Result<Result<String, String>, Fault> {
+        let (place, target) =
+            self.locate(theorem, Owner::User).map_err(|e| Fault(e.to_string()))?;
+        self.prove(&place, &target, tactics)
+    }
+
+    /// Puts terms to the judge. Nothing is asked about where they come from.
+    fn judge_terms(&self, place: &Place, target: &Target, terms: &str) -> Result<Verified, Fault> {
+        let refused = |reason: String| Ok(Verified::refused(reason));
+        let proof = match Terms::read(terms, &Limits::default()) {
+            Ok(proof) => proof,
+            Err(why) => return refused(format!("terms: {why}")),
+        };
+        if let Some(name) = proof.mentioned(&UNTRUSTED) {
+            return refused(format!("unsound: the proof rests on {name}"));
+        }
+        let Some(for_judge) = proof.for_judge() else {
+            return refused("unsound: a proof may not declare quotients".into());
+        };
+        // The user's own theorems count by their statements, unless the kernel has to look into
+        // their proofs; a stranger's are proved again.
+        let extents: &[Extent] = match place.owner {
+            Owner::User => &[Extent::Statements, Extent::Proofs],
+            Owner::Stranger => &[Extent::Proofs],
+        };
+        let mut reason = String::new();
+        for extent in extents {
+            let challenge = match self.challenge(place, target, &proof, *extent)? {
+                Ok(challenge) => challenge,
+                Err(why) => return refused(why),
+            };
+            match self.opinion(&challenge, &for_judge)? {
+                Opinion::Stands { axioms, all_axioms_seen } => {
+                    return Ok(self.verified(challenge, axioms, all_axioms_seen));
+                }
+                Opinion::Refused { reason: why, by_kernel } => {
+                    reason = why;
+                    if !by_kernel || challenge.stated.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        refused(reason)
+    }
+
+    fn opinion(&self, challenge: &Challenge, proof: &serde_json::Value) -> Result<Opinion, Fault> {
+        let given = challenge
+            .terms
+            .for_judge()
+            .ok_or_else(|| Fault("the challenge declares the quotient type again".into()))?;
+        self.judges.judge(&challenge.imports, &given, proof)
+    }
+
+    fn verified(
+        &self,
+        challenge: Challenge,
+        judged: Vec<String>,
+        all_axioms_seen: bool,
+    ) -> Verified {
+        let mut axioms: Vec<String> =
+            judged.into_iter().filter(|a| !challenge.stated.contains(a)).collect();
+        axioms.extend(challenge.axioms);
+        axioms.sort();
+        axioms.dedup();
+        let checked = match disallowed(&axioms, &self.options.allowed_axioms) {
+            Some(reason) => Checked::Refused { reason },
+            None => Checked::Proved { axioms },
+        };
+        Verified { checked, all_axioms_seen: all_axioms_seen && challenge.all_axioms_seen }
+    }
+
+    /// Rules on one claim of a stranger's. Its header and statement are held to the policy: what
+    /// could mislead a reader is refused, whatever the judge would say.
     pub fn rule(&self, claim: &Claim) -> Result<Ruling, Fault> {
         let fields = [("header", &claim.header), ("statement", &claim.statement)];
         for (field, text) in fields {
@@ -134,7 +205,8 @@ impl Lean {
             header: Some(claim.header.clone()),
             ..Theorem::default()
         };
-        let (place, target) = self.locate(&theorem).map_err(|e| Fault(e.to_string()))?;
+        let (place, target) =
+            self.locate(&theorem, Owner::Stranger).map_err(|e| Fault(e.to_string()))?;
         Ok(match self.check_at(&place, &target, &claim.tactics) {
             Ok(Verified { checked: Checked::Proved { axioms }, all_axioms_seen }) => Ruling {
                 name: claim.name.clone(),
@@ -146,11 +218,9 @@ impl Lean {
             Ok(Verified { checked: Checked::Refused { reason }, .. }) => {
                 Ruling::refused(&claim.name, reason)
             }
-            // Imports that are not there are the claim's fault when its header names them.
-            Err(Fault(why)) if place.imports != self.options.imports => {
-                Ruling::refused(&claim.name, why)
+            Err(Fault(why)) => {
+                Ruling { verdict: RulingVerdict::Error, ..Ruling::refused(&claim.name, why) }
             }
-            Err(fault) => return Err(fault),
         })
     }
 
@@ -220,6 +290,8 @@ pub enum RulingVerdict {
     Proved,
     /// It does not, or the claim bends the rules.
     Refused,
+    /// Nobody can say: a process of ours failed, again and again.
+    Error,
 }
 
 /// The ruling on a [`Claim`].
@@ -229,7 +301,7 @@ pub struct Ruling {
     pub name: String,
     /// Whether it stands.
     pub verdict: RulingVerdict,
-    /// Why not; empty when it does.
+    /// Why not, or what failed; empty when it stands.
     pub reason: String,
     /// Axioms it rests on.
     pub axioms: Vec<String>,

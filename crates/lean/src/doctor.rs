@@ -106,6 +106,7 @@ fn proof(lean: &Lean) -> Result<String, String> {
     match ruling.verdict {
         RulingVerdict::Proved => Ok("accepted by the kernel".into()),
         RulingVerdict::Refused => Err(format!("a correct proof was refused: {}", ruling.reason)),
+        RulingVerdict::Error => Err(ruling.reason),
     }
 }
 
@@ -120,5 +121,6 @@ fn cheat(lean: &Lean) -> Result<String, String> {
     match ruling.verdict {
         RulingVerdict::Refused => Ok(format!("refused ({})", ruling.reason)),
         RulingVerdict::Proved => Err("a proof by a new axiom was accepted".into()),
+        RulingVerdict::Error => Err(ruling.reason),
     }
 }

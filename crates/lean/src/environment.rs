@@ -1,5 +1,6 @@
 //! Lean as the search's environment: a pool of workers, and where each theorem stands.
 
+use std::collections::BTreeSet;
 use std::iter;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +11,18 @@ use catamount_traces::Theorem;
 
 use crate::assets;
 use crate::cache;
-use crate::checkers::Checkers;
+use crate::challengers::Challengers;
 use crate::error::Error;
+use crate::found::Found;
+use crate::judge::Judges;
 use crate::launch::Launch;
 use crate::options::{Host, Options};
 use crate::pool::Pool;
 use crate::project::Project;
-use crate::session::{LeanSession, Target};
+use crate::session::{LeanSession, Opening, Target};
 use crate::source::{Library, split_imports};
 use crate::tool;
-use crate::worker::{Place, PlaceText, Worker};
+use crate::worker::{Owner, Place, PlaceText, Worker};
 
 /// Lean 4, behind a pool of server processes. Each session is bound to one worker; more sessions
 /// than workers share.
@@ -27,8 +30,12 @@ pub struct Lean {
     pub(crate) options: Arc<Options>,
     pub(crate) launch: Launch,
     library: Option<Library>,
-    pool: Pool,
-    pub(crate) checkers: Checkers,
+    pub(crate) pool: Pool,
+    pub(crate) challengers: Challengers,
+    pub(crate) judges: Judges,
+    /// Terms that sessions have handed over.
+    pub(crate) found: Arc<Found>,
+    pub(crate) warnings: Mutex<BTreeSet<String>>,
 }
 
 impl Lean {
@@ -41,8 +48,10 @@ impl Lean {
             (0..options.workers.max(1)).map(|_| Worker::new(launch.clone(), Arc::clone(&options))),
         );
         let library = options.root.as_deref().map(Library::new);
-        let checkers = Checkers::new(options.workers.max(1), options.recycle_mb);
-        Ok(Lean { options, launch, library, pool, checkers })
+        let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);
+        let judges = Judges::new(launch.judge(), Arc::clone(&options));
+        let (found, warnings) = (Arc::default(), Mutex::default());
+        Ok(Lean { options, launch, library, pool, challengers, judges, found, warnings })
     }
 
     /// Starts all workers, side by side, with the default imports.
@@ -81,8 +90,15 @@ impl Lean {
             .collect()
     }
 
+    /// What in the user's own headers and statements could mislead a reader. In a stranger's claim
+    /// it would be refused.
+    pub fn warnings(&self) -> Vec<String> {
+        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        warnings.iter().cloned().collect()
+    }
+
     /// Where a theorem stands and how the server finds it there.
-    pub(crate) fn locate(&self, theorem: &Theorem) -> Result<(Place, Target), Error> {
+    pub(crate) fn locate(&self, theorem: &Theorem, owner: Owner) -> Result<(Place, Target), Error> {
         match (&theorem.file, &theorem.header) {
             (Some(file), None) => {
                 let library = self.library.as_ref().ok_or_else(|| Error::File {
@@ -110,7 +126,7 @@ impl Lean {
                 };
                 let target =
                     Target::Named { name: theorem.name.clone(), line: theorem.line.unwrap_or(0) };
-                Ok((Place { imports, text: PlaceText::Files(files) }, target))
+                Ok((Place { imports, text: PlaceText::Files(files), owner }, target))
             }
             (_, header) => {
                 let (named, rest) = split_imports(header.as_deref().unwrap_or_default());
@@ -122,24 +138,37 @@ impl Lean {
                 };
                 let imports =
                     if named.is_empty() { self.options.imports.clone() } else { with_init() };
-                let place = Place { imports, text: PlaceText::Header(rest.to_owned()) };
+                let place = Place { imports, text: PlaceText::Header(rest.to_owned()), owner };
                 Ok((place, Target::Statement(theorem.statement.clone())))
             }
         }
     }
 }
 
+impl Lean {
+    /// A session on the worker that can start it soonest.
+    pub(crate) fn session(&self, place: Place, target: Target) -> Result<LeanSession, Opening> {
+        let slot = self.pool.choose(&place);
+        let (options, found) = (Arc::clone(&self.options), Arc::clone(&self.found));
+        LeanSession::open(slot, options, Arc::new(place), target, found)
+    }
+}
+
 impl Environment for Lean {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
-        let (place, target) = self.locate(theorem).map_err(|e| Fault(e.to_string()))?;
-        let slot = self.pool.choose(&place);
-        let session = LeanSession::open(slot, Arc::clone(&self.options), Arc::new(place), target)
-            .map_err(|f| Fault(format!("theorem {}: {f}", theorem.name)))?;
+        let (place, target) =
+            self.locate(theorem, Owner::User).map_err(|e| Fault(e.to_string()))?;
+        let session = self.session(place, target).map_err(|e| match e {
+            Opening::Refused(why) | Opening::Killed(Fault(why)) | Opening::Fault(Fault(why)) => {
+                Fault(format!("theorem {}: {why}", theorem.name))
+            }
+        })?;
         Ok(Box::new(session))
     }
 
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
-        let (place, target) = self.locate(theorem).map_err(|e| Fault(e.to_string()))?;
+        let (place, target) =
+            self.locate(theorem, Owner::User).map_err(|e| Fault(e.to_string()))?;
         Ok(self.check_at(&place, &target, tactics)?.checked)
     }
 
@@ -174,13 +203,14 @@ pub(crate) fn launch(host: &Host) -> Result<Launch, Error> {
     }
 }
 
-/// Writes the server's source where `lean --run` can read it.
+/// Writes the sources of server and judge where `lean --run` can read them.
 fn native_server(folder: &Path) -> Result<std::path::PathBuf, Error> {
-    let key = assets::sha256(&[assets::SERVER.as_bytes()]);
+    let key = assets::sha256(&[assets::SERVER.as_bytes(), assets::JUDGE.as_bytes()]);
     let folder = folder.join(format!("native-{}", &key[..16]));
-    let path = folder.join("Server.lean");
-    let doing = || format!("writing {}", path.display());
+    let doing = || format!("writing to {}", folder.display());
     std::fs::create_dir_all(&folder).map_err(|e| Error::prepare(doing(), e))?;
-    std::fs::write(&path, assets::SERVER).map_err(|e| Error::prepare(doing(), e))?;
-    Ok(path)
+    for (name, text) in assets::PROGRAMS {
+        std::fs::write(folder.join(name), text).map_err(|e| Error::prepare(doing(), e))?;
+    }
+    Ok(folder.join("Server.lean"))
 }

@@ -25,6 +25,17 @@ pub(crate) struct Started {
 }
 
 impl Launch {
+    /// What starts a judge where this starts a server.
+    pub fn judge(&self) -> Launch {
+        match self {
+            Launch::Wasm(prepared) => Launch::Wasm(Prepared { boot: "Judge", ..prepared.clone() }),
+            Launch::Native { project, server } => Launch::Native {
+                project: project.clone(),
+                server: server.with_file_name("Judge.lean"),
+            },
+        }
+    }
+
     /// Starts a server that imports `imports`.
     pub fn start(&self, imports: &[String], options: &Options) -> Result<Started, Error> {
         let layer = Layer::here();
@@ -70,7 +81,7 @@ fn wasm(prepared: &Prepared, imports: &[String]) -> Program {
     let server = prepared.server.join("lib");
     let settings = serde_json::json!({
         "runtime": prepared.runtime,
-        "boot": "Server",
+        "boot": prepared.boot,
         "args": imports,
         "watchParent": cfg!(not(target_os = "linux")),
         "mounts": [["/server", server, false]],

@@ -1,6 +1,6 @@
 //! Lean 4 as a proving environment: a proof server written in Lean, two hosts that run it (a native
-//! toolchain, or WebAssembly under node), a pool of workers, tracing of libraries, and re-checking
-//! of proofs.
+//! toolchain, or WebAssembly under node), a pool of workers, tracing of libraries, and a judge of
+//! finished proofs that runs nothing of theirs.
 //!
 //! This crate knows nothing of language models and of search strategies.
 //!
@@ -24,14 +24,18 @@
 mod assets;
 mod bundled;
 mod cache;
+mod certificate;
+mod challenge;
+mod challengers;
 mod check;
-mod checkers;
 mod child;
 mod doctor;
 mod environment;
 mod error;
 mod escape;
 mod export;
+mod found;
+mod judge;
 mod launch;
 mod node;
 mod npm;
@@ -44,12 +48,14 @@ mod reading;
 mod sandbox;
 mod session;
 mod source;
+mod terms;
 mod tool;
 mod trace;
 mod wire;
 mod worker;
 
 pub use bundled::write_bundled_library;
+pub use certificate::Certificate;
 pub use check::{Claim, Ruling, RulingVerdict};
 pub use doctor::{Finding, diagnose, self_test};
 pub use environment::Lean;

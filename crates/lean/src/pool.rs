@@ -109,6 +109,7 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::source::Source;
+    use crate::worker::Owner;
 
     fn file(path: &str, bytes: usize) -> Arc<Source> {
         Arc::new(Source {
@@ -123,6 +124,7 @@ mod tests {
         Place {
             imports: vec!["Init".into()],
             text: PlaceText::Files(files.iter().map(|f| Arc::clone(f)).collect()),
+            owner: Owner::User,
         }
     }
 
@@ -135,7 +137,11 @@ mod tests {
         assert_eq!(expected.delay(&place(&[&a, &b])), 0.0);
         assert_eq!(expected.delay(&place(&[&a, &c])), 2.0);
         assert_eq!(expected.delay(&place(&[&b])), 4.0, "A chain is known by its whole beginning");
-        let other = Place { imports: vec!["Lean".into()], text: PlaceText::Header(String::new()) };
+        let other = Place {
+            imports: vec!["Lean".into()],
+            text: PlaceText::Header(String::new()),
+            owner: Owner::User,
+        };
         assert_eq!(expected.delay(&other), START);
         expected.add(&other);
         assert_eq!(expected.delay(&place(&[&a])), START + 8.0, "another process has to start");

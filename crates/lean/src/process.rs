@@ -16,7 +16,7 @@ use crate::launch::Launch;
 use crate::options::Options;
 use crate::wire::{self, Envelope, Hello, Reply, Request};
 
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 /// How often a waiting request looks at the worker's memory.
 const WATCH: Duration = Duration::from_millis(100);
 /// The longest answer. An answer comes from a process that runs other people's code.

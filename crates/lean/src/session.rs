@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use catamount_search::{Fault, Session, StateId, Verdict};
 
+use crate::found::Found;
 use crate::options::Options;
 use crate::pool::Slot;
 use crate::process::Failure;
 use crate::wire::{Reply, Request};
-use crate::worker::{Place, Trouble, Worker};
+use crate::worker::{Owner, Place, Trouble, Worker};
 
 /// How often a worker may be lost to an outside signal during one call before that is called a
 /// fault.
@@ -19,16 +21,17 @@ const KILLS: usize = 8;
 const DEATHS: usize = 2;
 
 /// How a theorem is named to the server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Statement(String),
     Named { name: String, line: u32 },
 }
 
 impl Target {
-    pub fn request(&self, ctx: u64, heartbeats: u64) -> Request<'_> {
+    pub fn request(&self, ctx: u64, heartbeats: u64, owner: Owner) -> Request<'_> {
+        let strict = owner == Owner::Stranger;
         match self {
-            Target::Statement(statement) => Request::Start { ctx, statement, heartbeats },
+            Target::Statement(statement) => Request::Start { ctx, statement, heartbeats, strict },
             Target::Named { name, line } => {
                 Request::Open { ctx, theorem: name, line: *line, heartbeats }
             }
@@ -51,6 +54,9 @@ pub(crate) struct LeanSession {
     options: Arc<Options>,
     place: Arc<Place>,
     target: Target,
+    found: Arc<Found>,
+    /// When all of it must be done, if not only each tactic has its limit.
+    deadline: Option<Instant>,
     root: String,
     nodes: Vec<Node>,
     /// Released states whose server ids the worker has yet to be told of.
@@ -65,7 +71,8 @@ impl LeanSession {
         options: Arc<Options>,
         place: Arc<Place>,
         target: Target,
-    ) -> Result<LeanSession, Fault> {
+        found: Arc<Found>,
+    ) -> Result<LeanSession, Opening> {
         let root =
             Node { parent: StateId(0), tactic: String::new(), server: None, released: false };
         let mut session = LeanSession {
@@ -73,6 +80,8 @@ impl LeanSession {
             options,
             place,
             target,
+            found,
+            deadline: None,
             root: String::new(),
             nodes: vec![root],
             unneeded: Vec::new(),
@@ -84,16 +93,54 @@ impl LeanSession {
             worker.recycle(slot.sessions.load(Ordering::Relaxed) <= 1);
             match session.start(&mut worker) {
                 Ok(_) => break,
-                Err(trouble) => attempts.again(trouble, "opening the theorem")?,
+                Err(Trouble::Refused(why)) => return Err(Opening::Refused(why)),
+                Err(trouble) => {
+                    attempts.again(trouble, "opening the theorem").map_err(|fault| {
+                        if attempts.kills > KILLS {
+                            Opening::Killed(fault)
+                        } else {
+                            Opening::Fault(fault)
+                        }
+                    })?;
+                }
             }
         }
         Ok(session)
     }
 
+    /// The worker that it is bound to.
+    pub fn slot(&self) -> Arc<Slot> {
+        Arc::clone(&self.slot)
+    }
+
+    /// Everything from here on must be done by then.
+    pub fn until(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
+    }
+
+    fn limit(&self) -> Duration {
+        let left = self.deadline.map(|d| d.saturating_duration_since(Instant::now()));
+        left.map_or(self.options.request_limit, |left| left.min(self.options.request_limit))
+    }
+
+    /// The tactics that lead to a state.
+    fn path(&self, state: StateId) -> Vec<String> {
+        let mut tactics = Vec::new();
+        let mut at = state;
+        while at != StateId(0) {
+            let node = &self.nodes[at.0 as usize];
+            tactics.push(node.tactic.clone());
+            at = node.parent;
+        }
+        tactics.reverse();
+        tactics
+    }
+
     fn start(&mut self, worker: &mut Worker) -> Result<u64, Trouble> {
         let ctx = worker.context(&self.place)?;
-        let request = self.target.request(ctx, self.options.heartbeats.max(400_000));
-        let reply = worker.demand(&request, self.options.request_limit)?;
+        let heartbeats = self.options.heartbeats.max(400_000);
+        let request = self.target.request(ctx, heartbeats, self.place.owner);
+        let reply = worker.demand(&request, self.limit())?;
         self.root = reply.goals;
         self.nodes[0].server = Some((worker.generation(), reply.state));
         Ok(reply.state)
@@ -119,7 +166,7 @@ impl LeanSession {
             let tactic = self.nodes[step.0 as usize].tactic.clone();
             let request =
                 Request::Tac { state: id, tactic: &tactic, heartbeats: self.options.heartbeats };
-            id = worker.demand(&request, self.options.request_limit)?.state;
+            id = worker.demand(&request, self.limit())?.state;
             let node = &mut self.nodes[step.0 as usize];
             node.server = Some((worker.generation(), id));
             // A released state is materialised only as a step towards others.
@@ -140,7 +187,7 @@ impl LeanSession {
         worker.recycle(false);
         let id = self.materialise(worker, state).map_err(Stage::Replay)?;
         self.forget_unneeded(worker);
-        let limit = self.options.request_limit;
+        let limit = self.limit();
         let request = Request::Tac { state: id, tactic, heartbeats: self.options.heartbeats };
         let reply = worker.ask(&request, limit).map_err(Stage::Tactic)?;
         if !reply.ok {
@@ -149,16 +196,20 @@ impl LeanSession {
         if !reply.done {
             return Ok(Ok(reply));
         }
+        // What it says of itself is no verdict, but it sorts out at once what it would not stand by.
         let finish =
             worker.ask(&Request::Finish { state: reply.state }, limit).map_err(Stage::Tactic)?;
         worker.forget(worker.generation(), [reply.state]);
         if !finish.ok {
             return Ok(Err(finish.refusal()));
         }
-        match disallowed(&finish.axioms, &self.options.allowed_axioms) {
-            Some(reason) => Ok(Err(reason)),
-            None => Ok(Ok(reply)),
+        if let Some(reason) = disallowed(&finish.axioms, &self.options.allowed_axioms) {
+            return Ok(Err(reason));
         }
+        let mut tactics = self.path(state);
+        tactics.push(tactic.to_owned());
+        self.found.keep(&self.place, &self.target, &tactics, finish.terms);
+        Ok(Ok(reply))
     }
 
     fn forget_unneeded(&mut self, worker: &mut Worker) {
@@ -168,6 +219,16 @@ impl LeanSession {
             }
         }
     }
+}
+
+/// Why a theorem could not be opened.
+pub(crate) enum Opening {
+    /// The server refuses it.
+    Refused(String),
+    /// Its process was ended from outside, again and again.
+    Killed(Fault),
+    /// No process can be had, or it dies or takes too long over it.
+    Fault(Fault),
 }
 
 /// Where an attempt failed.

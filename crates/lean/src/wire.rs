@@ -1,6 +1,7 @@
 //! The protocol's messages (see PROTOCOL.md).
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What is asked of the server.
 #[derive(Clone, Debug, Serialize)]
@@ -9,6 +10,7 @@ pub(crate) enum Request<'a> {
     Header {
         ctx: u64,
         text: &'a str,
+        strict: bool,
     },
     File {
         ctx: u64,
@@ -23,6 +25,7 @@ pub(crate) enum Request<'a> {
         ctx: u64,
         statement: &'a str,
         heartbeats: u64,
+        strict: bool,
     },
     Open {
         ctx: u64,
@@ -37,6 +40,18 @@ pub(crate) enum Request<'a> {
     },
     Finish {
         state: u64,
+    },
+    Challenge {
+        state: u64,
+        uses: &'a [Vec<Value>],
+        declares: &'a [Vec<Value>],
+        proofs: bool,
+        whole: bool,
+    },
+    /// For the judge, not the server.
+    Judge {
+        challenge: &'a Value,
+        proof: &'a Value,
     },
 }
 
@@ -77,6 +92,20 @@ pub(crate) struct Reply {
     pub axioms: Vec<String>,
     #[serde(default)]
     pub library_axioms_visible: bool,
+    #[serde(default)]
+    pub terms: String,
+    #[serde(default)]
+    pub lean: String,
+    #[serde(default)]
+    pub githash: String,
+    #[serde(default)]
+    pub imports: Vec<String>,
+    #[serde(default)]
+    pub missing: Vec<String>,
+    #[serde(default)]
+    pub taken: Vec<String>,
+    #[serde(default)]
+    pub stated: Vec<String>,
     #[serde(default)]
     pub theorems: Vec<FileTheorem>,
     #[serde(default)]

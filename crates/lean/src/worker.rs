@@ -18,6 +18,28 @@ pub(crate) struct Place {
     /// Modules that must be imported.
     pub imports: Vec<String>,
     pub text: PlaceText,
+    /// Whose it is.
+    pub owner: Owner,
+}
+
+/// Whose header and statement these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    /// The user's: a library, or a pool to search. They mean what they say.
+    User,
+    /// Somebody else's: held to the policy, which refuses what could mislead a reader.
+    Stranger,
+}
+
+impl Place {
+    /// Names the place and the theorem there, for what is kept about it.
+    pub fn key(&self) -> String {
+        let text = match &self.text {
+            PlaceText::Header(text) => format!("header\n{text}"),
+            PlaceText::Files(files) => key(files),
+        };
+        format!("{:?} {}\n{text}", self.owner, self.imports.join(" "))
+    }
 }
 
 /// What has to be elaborated on top of the imports.
@@ -71,6 +93,8 @@ pub(crate) struct Worker {
     generation: u64,
     contexts: HashMap<String, u64>,
     served: u64,
+    /// Strangers' claims that it has replayed.
+    claims: usize,
     drops: Vec<u64>,
 }
 
@@ -84,7 +108,16 @@ impl Worker {
             generation: 0,
             contexts: HashMap::new(),
             served: 0,
+            claims: 0,
             drops: Vec::new(),
+        }
+    }
+
+    /// Counts a stranger's claim; after so many a new process takes over.
+    pub fn claimed(&mut self, most: usize) {
+        self.claims += 1;
+        if self.claims >= most {
+            self.stop();
         }
     }
 
@@ -126,6 +159,7 @@ impl Worker {
         self.contexts.clear();
         self.drops.clear();
         self.served = 0;
+        self.claims = 0;
     }
 
     /// Replaces a process that has served long or grown large; sessions replay when they next need
@@ -179,18 +213,21 @@ impl Worker {
         self.ready(&place.imports)?;
         match &place.text {
             PlaceText::Header(text) if text.trim().is_empty() => Ok(0),
-            PlaceText::Header(text) => {
-                let key = format!("header\n{text}");
-                if let Some(&ctx) = self.contexts.get(&key) {
-                    return Ok(ctx);
-                }
-                let limit = self.options.request_limit;
-                let ctx = self.demand(&Request::Header { ctx: 0, text }, limit)?.ctx;
-                self.contexts.insert(key, ctx);
-                Ok(ctx)
-            }
+            PlaceText::Header(text) => self.header(text, place.owner == Owner::Stranger),
             PlaceText::Files(files) => self.files(files, |_, _| ()),
         }
+    }
+
+    /// The context that a header makes; with `strict` it is held to the policy.
+    pub fn header(&mut self, text: &str, strict: bool) -> Result<u64, Trouble> {
+        let key = format!("header {strict}\n{text}");
+        if let Some(&ctx) = self.contexts.get(&key) {
+            return Ok(ctx);
+        }
+        let limit = self.options.request_limit;
+        let ctx = self.demand(&Request::Header { ctx: 0, text, strict }, limit)?.ctx;
+        self.contexts.insert(key, ctx);
+        Ok(ctx)
     }
 
     /// Elaborates a chain of files, beginning after the longest part of it that is loaded; `each`

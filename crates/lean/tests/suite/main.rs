@@ -2,6 +2,7 @@
 
 mod attacks;
 mod faults;
+mod judging;
 mod kill;
 mod search;
 mod sessions;

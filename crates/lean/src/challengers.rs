@@ -1,38 +1,42 @@
-//! Processes that only check finished proofs: how many there are, and who gets one.
+//! Challengers: processes that elaborate headers and statements and run no tactic; how many there
+//! are, and who gets one.
 
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::worker::{Place, PlaceText, Worker, key};
+use crate::worker::{Owner, Place, PlaceText, Worker, key};
 
-/// The checking processes.
-pub(crate) struct Checkers {
+/// The challengers.
+pub(crate) struct Challengers {
     most: usize,
     /// A process that holds so many MiB gets no further files.
     full_mb: u64,
-    all: Mutex<Vec<Checker>>,
+    all: Mutex<Vec<Challenger>>,
     freed: Condvar,
 }
 
-struct Checker {
+struct Challenger {
     id: u64,
     imports: Vec<String>,
+    /// Whose texts it has elaborated: a stranger's process never serves the user.
+    owner: Owner,
     /// The files it has elaborated, by chain; `None` for one that serves headers, on the bare
     /// imports.
     chains: Option<HashSet<String>>,
-    /// At rest: the process and how many proofs it has checked. `None` while somebody has it.
+    /// At rest: the process and how many proofs it has served. `None` while somebody has it.
     idle: Option<(Worker, usize)>,
 }
 
-impl Checker {
-    fn new(id: u64, place: &Place) -> Checker {
+impl Challenger {
+    fn new(id: u64, place: &Place) -> Challenger {
         let chains = matches!(place.text, PlaceText::Files(_)).then(HashSet::new);
-        Checker { id, imports: place.imports.clone(), chains, idle: None }
+        Challenger { id, imports: place.imports.clone(), owner: place.owner, chains, idle: None }
     }
 
     /// Whether it could serve the place, if only after elaborating files.
     fn fits(&self, place: &Place) -> bool {
         self.imports == place.imports
+            && self.owner == place.owner
             && self.chains.is_some() == matches!(place.text, PlaceText::Files(_))
     }
 
@@ -42,7 +46,7 @@ impl Checker {
             (PlaceText::Header(_), None) => true,
             _ => false,
         };
-        has && self.imports == place.imports
+        has && self.imports == place.imports && self.owner == place.owner
     }
 
     fn add(&mut self, place: &Place) {
@@ -52,46 +56,46 @@ impl Checker {
     }
 }
 
-/// A checking process in use. Dropped without [`Held::give_back`], it is ended.
+/// A challenger in use. Dropped without [`Held::give_back`], it is ended.
 pub(crate) struct Held<'a> {
-    checkers: &'a Checkers,
+    challengers: &'a Challengers,
     id: u64,
     /// The process; `None` only after it was given back.
     worker: Option<Worker>,
-    /// Proofs that it has checked so far.
+    /// Proofs that it has served so far.
     pub served: usize,
 }
 
-impl Checkers {
+impl Challengers {
     /// At most `most` processes at a time.
-    pub fn new(most: usize, full_mb: u64) -> Checkers {
-        Checkers { most, full_mb, all: Mutex::default(), freed: Condvar::new() }
+    pub fn new(most: usize, full_mb: u64) -> Challengers {
+        Challengers { most, full_mb, all: Mutex::default(), freed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Checker>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Challenger>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A process for `place`, waiting for one if need be.
     ///
-    /// A file is loaded by one checker only: waiting for a check that is under way is quicker than
+    /// A file is loaded by one challenger only: waiting for a check that is under way is quicker than
     /// elaborating the file again.
     pub fn take(&self, place: &Place, new: impl FnOnce() -> Worker) -> Held<'_> {
         let mut all = self.lock();
         loop {
             if let Some(at) = self.choose(&mut all, place) {
-                let checker = &mut all[at];
-                checker.add(place);
-                let id = checker.id;
-                let (worker, served) = checker.idle.take().unwrap_or_else(|| (new(), 0));
-                return Held { checkers: self, id, worker: Some(worker), served };
+                let challenger = &mut all[at];
+                challenger.add(place);
+                let id = challenger.id;
+                let (worker, served) = challenger.idle.take().unwrap_or_else(|| (new(), 0));
+                return Held { challengers: self, id, worker: Some(worker), served };
             }
             all = self.freed.wait(all).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Which checker to take: one at rest, or a new entry that has no process yet.
-    fn choose(&self, all: &mut Vec<Checker>, place: &Place) -> Option<usize> {
+    /// Which challenger to take: one at rest, or a new entry that has no process yet.
+    fn choose(&self, all: &mut Vec<Challenger>, place: &Place) -> Option<usize> {
         if let Some(at) = all.iter().position(|c| c.idle.is_some() && c.holds(place)) {
             return Some(at);
         }
@@ -100,7 +104,7 @@ impl Checkers {
             return None;
         }
         if all.len() >= self.most {
-            let roomy = |c: &Checker| {
+            let roomy = |c: &Challenger| {
                 c.idle.as_ref().is_some_and(|(w, _)| w.memory().is_some_and(|mb| mb < self.full_mb))
             };
             if files && let Some(at) = all.iter().position(|c| c.fits(place) && roomy(c)) {
@@ -111,7 +115,7 @@ impl Checkers {
             all.remove(oldest);
         }
         let id = all.iter().map(|c| c.id + 1).max().unwrap_or(0);
-        all.push(Checker::new(id, place));
+        all.push(Challenger::new(id, place));
         Some(all.len() - 1)
     }
 }
@@ -124,11 +128,11 @@ impl Held<'_> {
 
     /// Leaves the process for the next proof.
     pub fn give_back(mut self) {
-        let mut all = self.checkers.lock();
+        let mut all = self.challengers.lock();
         if let Some(at) = all.iter().position(|c| c.id == self.id) {
-            let mut checker = all.remove(at);
-            checker.idle = self.worker.take().map(|worker| (worker, self.served + 1));
-            all.push(checker);
+            let mut challenger = all.remove(at);
+            challenger.idle = self.worker.take().map(|worker| (worker, self.served + 1));
+            all.push(challenger);
         }
     }
 }
@@ -136,8 +140,8 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if self.worker.is_some() {
-            self.checkers.lock().retain(|c| c.id != self.id);
+            self.challengers.lock().retain(|c| c.id != self.id);
         }
-        self.checkers.freed.notify_all();
+        self.challengers.freed.notify_all();
     }
 }

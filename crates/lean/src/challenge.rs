@@ -1,0 +1,179 @@
+//! The challenge: what a proof of a theorem must prove, and what it may rest on, from a process
+//! that has elaborated header and statement and has seen no tactic.
+
+use std::sync::{Arc, PoisonError};
+
+use catamount_search::Fault;
+
+use crate::environment::Lean;
+use crate::process::Failure;
+use crate::session::Target;
+use crate::terms::{Limits, Terms};
+use crate::wire::Request;
+use crate::worker::{Owner, Place, PlaceText, Trouble, Worker};
+
+/// How often another challenger is tried when one is killed from outside ...
+const KILLS: usize = 4;
+/// ... or dies or runs out of time or memory by itself.
+const DEATHS: usize = 1;
+
+/// What the judge is given besides the proof.
+pub(crate) struct Challenge {
+    /// What stands between the imports and the theorem, and last, as an axiom, the goal.
+    pub terms: Terms,
+    pub imports: Vec<String>,
+    /// Theorems that come without their proofs ...
+    pub stated: Vec<String>,
+    /// ... and the axioms that those rest on.
+    pub axioms: Vec<String>,
+    /// Whether that list is the whole of it.
+    pub all_axioms_seen: bool,
+    /// Lean's version, and the commit it was built from.
+    pub lean: String,
+    pub githash: String,
+}
+
+/// How much of the challenge is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Theorems between imports and goal by their statements.
+    Statements,
+    /// With their proofs.
+    Proofs,
+    /// Everything, down to the ground: for kernels that import nothing.
+    Whole,
+}
+
+impl Lean {
+    /// The challenge for a proof in `terms`; the inner error is a refusal.
+    pub(crate) fn challenge(
+        &self,
+        place: &Place,
+        target: &Target,
+        terms: &Terms,
+        extent: Extent,
+    ) -> Result<Result<Challenge, String>, Fault> {
+        let (key, most) = match &place.text {
+            PlaceText::Files(_) => (place.clone(), self.options.checks_per_file),
+            PlaceText::Header(_) => (
+                Place { text: PlaceText::Header(String::new()), ..place.clone() },
+                match place.owner {
+                    Owner::User => self.options.checks_per_file,
+                    Owner::Stranger => self.options.checks_per_header,
+                },
+            ),
+        };
+        let (mut kills, mut deaths) = (0, 0);
+        loop {
+            let mut held = self
+                .challengers
+                .take(&key, || Worker::new(self.launch.clone(), Arc::clone(&self.options)));
+            let answer = self.ask_for_challenge(held.worker(), place, target, terms, extent);
+            let trouble = match answer {
+                Ok(answer) => {
+                    if held.served + 1 < most {
+                        held.give_back();
+                    }
+                    return Ok(answer);
+                }
+                Err(Trouble::Refused(why)) => {
+                    if held.served + 1 < most {
+                        held.give_back();
+                    }
+                    return Ok(Err(why));
+                }
+                Err(trouble) => trouble,
+            };
+            match &trouble {
+                Trouble::Failure(Failure::Killed(_)) => kills += 1,
+                Trouble::Failure(failure) => {
+                    deaths += 1;
+                    // What a stranger's header does to the process is the claim's own doing.
+                    if deaths > DEATHS && place.owner == Owner::Stranger {
+                        return Ok(Err(format!("limit: {failure}")));
+                    }
+                }
+                Trouble::Start(_) | Trouble::Refused(_) => {
+                    return Err(Fault(trouble.to_string()));
+                }
+            }
+            if kills > KILLS || deaths > DEATHS {
+                return Err(Fault(format!("the challenger: {trouble}, again and again")));
+            }
+        }
+    }
+
+    fn ask_for_challenge(
+        &self,
+        worker: &mut Worker,
+        place: &Place,
+        target: &Target,
+        terms: &Terms,
+        extent: Extent,
+    ) -> Result<Result<Challenge, String>, Trouble> {
+        let limit = self.options.check_limit;
+        let heartbeats = self.options.heartbeats.max(400_000);
+        self.warn(worker, place, target)?;
+        let ctx = worker.context(place)?;
+        let opened = worker.demand(&target.request(ctx, heartbeats, place.owner), limit)?;
+        let (uses, declares) = (terms.used(), terms.declared());
+        let request = Request::Challenge {
+            state: opened.state,
+            uses: &uses,
+            declares: &declares,
+            proofs: extent != Extent::Statements,
+            whole: extent == Extent::Whole,
+        };
+        let reply = worker.demand(&request, limit)?;
+        worker.forget(worker.generation(), [opened.state]);
+        if let Some(name) = reply.missing.first() {
+            return Ok(Err(format!("unsound: the proof uses an unknown constant {name}")));
+        }
+        if let Some(name) = reply.taken.first() {
+            return Ok(Err(format!("unsound: the proof declares {name}, which is there already")));
+        }
+        // The user's own library may be large.
+        let limits = Limits { bytes: usize::MAX, exprs: usize::MAX, ..Limits::default() };
+        let terms = Terms::read(&reply.terms, &limits)
+            .map_err(|why| Trouble::Refused(format!("challenge: {why}")))?;
+        Ok(Ok(Challenge {
+            terms,
+            imports: reply.imports,
+            stated: reply.stated,
+            axioms: reply.axioms,
+            all_axioms_seen: reply.library_axioms_visible,
+            lean: reply.lean,
+            githash: reply.githash,
+        }))
+    }
+
+    /// Notes what would be refused in a stranger's claim and is only odd in the user's own.
+    fn warn(&self, worker: &mut Worker, place: &Place, target: &Target) -> Result<(), Trouble> {
+        let (PlaceText::Header(header), Owner::User, Target::Statement(statement)) =
+            (&place.text, place.owner, target)
+        else {
+            return Ok(());
+        };
+        if header.trim().is_empty() {
+            return Ok(());
+        }
+        worker.ready(&place.imports)?;
+        let objection = worker.header(header, true).and_then(|ctx| {
+            let heartbeats = self.options.heartbeats.max(400_000);
+            let request = target.request(ctx, heartbeats, Owner::Stranger);
+            let opened = worker.demand(&request, self.options.check_limit)?;
+            worker.forget(worker.generation(), [opened.state]);
+            Ok(())
+        });
+        match objection {
+            Ok(()) => Ok(()),
+            Err(Trouble::Refused(why)) => {
+                let line = statement.lines().next().unwrap_or_default();
+                let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+                warnings.insert(format!("`{line}`: {why}"));
+                Ok(())
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The judge: a process that reads terms as data and asks the kernel. No code of a proof ever runs
+//! in it, so one serves any number of proofs, and what it says is the verdict.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use catamount_search::Fault;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::launch::Launch;
+use crate::options::Options;
+use crate::process::{Failure, Process};
+use crate::wire::{Reply, Request};
+
+/// How often a proof is put to a new judge after one was lost over it.
+const RETRIES: usize = 2;
+/// How many judges are kept, one for each set of imports.
+const MOST: usize = 2;
+
+/// What the judge says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Opinion {
+    /// The proof stands.
+    Stands {
+        axioms: Vec<String>,
+        /// Whether the library's own proofs could be looked into for axioms.
+        all_axioms_seen: bool,
+    },
+    Refused {
+        reason: String,
+        /// Whether it was the kernel that would not have it.
+        by_kernel: bool,
+    },
+}
+
+/// A judge for each set of imports.
+pub(crate) struct Judges {
+    launch: Launch,
+    options: Arc<Options>,
+    all: Mutex<Vec<Arc<Judge>>>,
+}
+
+struct Judge {
+    imports: Vec<String>,
+    process: Mutex<Option<Process>>,
+}
+
+impl Judges {
+    pub fn new(launch: Launch, options: Arc<Options>) -> Judges {
+        Judges { launch, options, all: Mutex::default() }
+    }
+
+    fn of(&self, imports: &[String]) -> Arc<Judge> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let judge = match all.iter().position(|j| j.imports == imports) {
+            Some(at) => all.remove(at),
+            None => {
+                if all.len() >= MOST {
+                    all.remove(0);
+                }
+                Arc::new(Judge { imports: imports.to_vec(), process: Mutex::default() })
+            }
+        };
+        all.push(Arc::clone(&judge));
+        judge
+    }
+
+    /// Whether `proof` proves the goal of `challenge` over the imports. A judge that is lost, or
+    /// that runs out of time or memory, is a fault and no opinion.
+    pub fn judge(
+        &self,
+        imports: &[String],
+        challenge: &Value,
+        proof: &Value,
+    ) -> Result<Opinion, Fault> {
+        let judge = self.of(imports);
+        let mut process = judge.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = None;
+        for _ in 0..=RETRIES {
+            match self.ask(&mut process, imports, challenge, proof) {
+                Ok(reply) => return opinion(reply),
+                Err(Error::Worker(how)) => lost = Some(how),
+                Err(error) => return Err(Fault(format!("the judge: {error}"))),
+            }
+        }
+        Err(Fault(format!("the judge: {}, again and again", lost.unwrap_or_default())))
+    }
+
+    fn ask(
+        &self,
+        process: &mut Option<Process>,
+        imports: &[String],
+        challenge: &Value,
+        proof: &Value,
+    ) -> Result<Reply, Error> {
+        let mut running = match process.take() {
+            Some(running) => running,
+            None => Process::start(&self.launch, imports, &self.options)?,
+        };
+        let request = Request::Judge { challenge, proof };
+        let reply = running
+            .ask(&request, &[], self.options.check_limit)
+            .map_err(|failure: Failure| Error::Worker(failure.to_string()))?;
+        *process = Some(running);
+        Ok(reply)
+    }
+}
+
+fn opinion(reply: Reply) -> Result<Opinion, Fault> {
+    match reply.kind.as_str() {
+        _ if reply.ok => Ok(Opinion::Stands {
+            axioms: reply.axioms,
+            all_axioms_seen: reply.library_axioms_visible,
+        }),
+        "kernel" | "unsound" | "limit" => {
+            Ok(Opinion::Refused { reason: reply.refusal(), by_kernel: reply.kind == "kernel" })
+        }
+        _ => Err(Fault(format!("the judge: {}", reply.refusal()))),
+    }
+}
