@@ -56,10 +56,11 @@ pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
     let source = experiment.making(&folder).source.hash();
     if arguments.dry_run {
         // A plan can be looked at before its data are there.
-        if let Err(error) = &source {
-            println!("missing: {:#}", anyhow::anyhow!("{error:#}"));
-        }
-        let plan = plan(&experiment, &source.unwrap_or_default(), training_only)?;
+        let source = source.unwrap_or_else(|error| {
+            println!("missing: {:#}", anyhow::Error::new(error));
+            String::new()
+        });
+        let plan = plan(&experiment, &source, training_only)?;
         print!("{}", plan.describe(&experiment, &folder));
         return Ok(());
     }

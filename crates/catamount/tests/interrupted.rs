@@ -15,7 +15,14 @@ use assert_cmd::Command;
 const SMALL: &str = r#"
 name = "small"
 model = { hidden = 32, layers = 1, vocab = 400, positions = 128, tokenizer = "symbols" }
-evaluation = { strategies = ["pass", "bfs"], budgets = [6], limit = 12, max_tokens = 12, trees = 3, concurrency = 4 }
+
+[evaluation]
+strategies = ["pass", "bfs"]
+budgets = [6]
+limit = 12
+max_tokens = 12
+trees = 3
+concurrency = 4
 
 [data]
 environment = "metamath"
@@ -231,7 +238,7 @@ fn a_file_is_judged_before_any_work_and_can_be_looked_at_before_its_data_are_the
     let folder = folder();
     fs::write(folder.path().join("bad.toml"), SMALL.replace("limit = 12", "limit = 0")).unwrap();
     let said = refused(folder.path(), "run bad.toml --out study");
-    assert!(said.contains("bad.toml:4: evaluation.limit: is 0"), "{said}");
+    assert!(said.contains("bad.toml:8: evaluation.limit: is 0"), "{said}");
     assert!(!folder.path().join("study").exists());
 
     fs::write(folder.path().join("later.toml"), SMALL.replace("ql.mm", "later.mm")).unwrap();

@@ -27,8 +27,19 @@ const ADAPTERS: &str = r#"
 name = "adapters"
 model = { base = "scratch/models/ce" }
 data = { environment = "metamath", database = "ql.mm", steps = "1-6", split = "0.7,0.1,0.2" }
-objectives = [{ objective = "ce" }, { objective = "bfs" }, { objective = "bfs", name = "measured", prior = "measured" }]
-evaluation = { strategies = ["pass", "bfs"], budgets = [16], cells = "all", limit = 20, max_tokens = 24, trees = 4 }
+objectives = [
+  { objective = "ce" },
+  { objective = "bfs" },
+  { objective = "bfs", name = "measured", prior = "measured" },
+]
+
+[evaluation]
+strategies = ["pass", "bfs"]
+budgets = [16]
+cells = "all"
+limit = 20
+max_tokens = 24
+trees = 4
 
 [warm_up]
 max_steps = 6

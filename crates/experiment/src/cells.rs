@@ -29,8 +29,8 @@ pub(crate) struct Searches {
     pub theorems: Theorems,
 }
 
-/// How many of these steps, from the first on, are cells that can be searched together: those of one
-/// model that is sampled in one way.
+/// How many of these steps, from the first on, are cells that can be searched together: those of
+/// one model that is sampled in one way.
 pub(crate) fn together(limited: bool, steps: &[&Planned]) -> usize {
     fn sampling(planned: &Planned) -> Option<(&Trained, [u64; 2], usize, bool)> {
         let Step::Cell(Cell { trained, deployment: d, .. }) = &planned.step else { return None };

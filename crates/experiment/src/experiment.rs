@@ -245,8 +245,8 @@ impl ObjectiveChoice {
         }
     }
 
-    /// The surrogate that a branch is trained with, once its prior is known. Pass@N counts rollouts;
-    /// the paper trains with a quarter of the expansions.
+    /// The surrogate that a branch is trained with, once its prior is known. Pass@N counts
+    /// rollouts; the paper trains with a quarter of the expansions.
     pub(crate) fn surrogate(&self, budget: u64) -> Surrogate {
         let pass = self.objective == Objective::Pass;
         Surrogate::new(self.objective, if pass { (budget / 4).max(1) } else { budget })
