@@ -12,13 +12,13 @@ from typing import Any, Callable, Iterable, Union
 
 from . import _catamount
 from .environment import Environment, Lean, Metamath
-from .policy import _Native, describe
+from .policy import _Native, describe, identity, sampling
 from .traces import Path, Trace, dump, read_traces
 
 __all__ = ["Run", "search"]
 
 COLUMNS = (
-    "theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "duplicates", "depths", "tokens",
+    "theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "distinct", "duplicates", "depths", "tokens",
     "reason",
 )  # fmt: skip
 Theorems = Union[Path, Iterable[Union[Trace, str]]]
@@ -83,7 +83,7 @@ def search(
     objective: str | None = None,
     trees: bool = False,
     time_limit: float | None = None,
-    concurrency: int = 256,
+    concurrency: int = _catamount.CONCURRENCY,
     threads: int | None = None,
     batch: int = 64,
     progress: Callable[[dict[str, Any]], None] | None = None,
@@ -178,15 +178,13 @@ def plan(
     if not (callable(policy) or isinstance(policy, _Native)):
         raise TypeError(f"policy must be callable or one of Catamount's, not {type(policy).__name__}")
     prover = _environment(environment, database)
-    changes = dict(settings or {})
+    changes = {**sampling(policy), **(settings or {})}
     if max_depth is not None:
         changes["max_depth"] = max_depth
-    filled = json.loads(_catamount.settings(strategy, json.dumps(changes)))
-    entries, pool = _pool(theorems, steps, limit)
+    deployment = json.loads(_catamount.deployment(strategy, budget, json.dumps(changes)))
+    entries, pool, content = _pool(theorems, steps, limit)
     terms = {
-        "strategy": strategy,
-        "settings": filled,
-        "budget": budget,
+        "deployment": deployment,
         "seed": seed,
         "time_limit": time_limit,
         "concurrency": concurrency,
@@ -197,12 +195,16 @@ def plan(
     }
     kind = policy.kind if isinstance(policy, _Native) else "python"
     manifest = {
-        "format": 1,
+        "identity": {
+            "format": _catamount.FORMAT,
+            "policy": identity(policy),
+            "environment": json.loads(prover.native().identity()),
+            "pool": content,
+            "deployment": deployment,
+            "seed": seed,
+            "limits": {"search": time_limit, "theorem": None},
+        },
         "objective": objective or kind,
-        "strategy": strategy,
-        "settings": filled,
-        "budget": budget,
-        "seed": seed,
         "policy": terms["policy"],
         "environment": prover.describe(),
         "pool": pool,
@@ -225,10 +227,12 @@ def _environment(environment: Union[str, Environment], database: Path | None) ->
     raise ValueError(f"unknown environment {environment!r}; the known ones are 'metamath' and 'lean'")
 
 
-def _pool(theorems: Theorems, steps: str | None, limit: int | None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _pool(
+    theorems: Theorems, steps: str | None, limit: int | None
+) -> tuple[list[dict[str, Any]], dict[str, Any], str]:
     if isinstance(theorems, (str, os.PathLike)):
         traces, file = read_traces(theorems), os.fspath(theorems)
     else:
         traces, file = [Trace(item) if isinstance(item, str) else item for item in theorems], "memory"
-    entries, pool = _catamount.pool(dump(traces), file, steps, limit)
-    return json.loads(entries), json.loads(pool)
+    entries, pool, content = _catamount.pool(dump(traces), file, steps, limit)
+    return json.loads(entries), json.loads(pool), content

@@ -19,7 +19,7 @@ def read_log(path: Path) -> dict[str, Any]:
     """A cell's log as a dictionary of columns of equal length, one row per theorem.
 
     `pandas.DataFrame(read_log(path))` and `polars.DataFrame(read_log(path))` both work. Columns: theorem, outcome (proved,
-    exhausted, budget, time, error), proved, expansions, valid, rejected, duplicates, tokens, demonstrated (steps of
+    exhausted, budget, time, error), proved, expansions, valid, rejected, distinct, duplicates, tokens, demonstrated (steps of
     the demonstrated proof, None where unknown), tactics (the proof), depths (expansions at each depth), reason (of an
     error). Of a theorem that was tried again after an error, the last result counts.
     """
@@ -27,7 +27,7 @@ def read_log(path: Path) -> dict[str, Any]:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """What the cell of a log is a function of: objective, strategy, settings, budget, seed, policy, environment, pool."""
+    """What the cell of a log is a function of (`identity`), and what it is called: objective, policy, environment, pool."""
     return json.loads(_Path(path).with_suffix(".manifest.json").read_text(encoding="utf-8"))
 
 

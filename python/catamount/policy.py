@@ -55,7 +55,7 @@ class OpenAIPolicy(_Native):
     """The model's name, or that of a LoRA adapter the server has loaded."""
     prompt: str = "{state}\n"
     """What the model was trained with; {state} stands for the state."""
-    temperature: float = 1.0
+    temperature: float = 0.8
     top_p: float = 1.0
     max_tokens: int = 128
     stop: Sequence[str] = ("\n",)
@@ -96,3 +96,16 @@ def describe(policy: Any) -> str:
         return own()
     name = getattr(policy, "__qualname__", type(policy).__qualname__)
     return f"python {getattr(policy, '__module__', '?')}.{name}"
+
+
+def identity(policy: Any) -> dict[str, str]:
+    """What a policy is, by content where that is known: of a callable, only its own words are."""
+    if isinstance(policy, _Native):
+        return json.loads(policy.native().identity())
+    return {"kind": "python", "description": describe(policy)}
+
+
+def sampling(policy: Any) -> dict[str, Any]:
+    """How a policy samples, as settings of a deployment, where it says so."""
+    said = {key: getattr(policy, key, None) for key in ("temperature", "top_p", "max_tokens")}
+    return {key: value for key, value in said.items() if isinstance(value, (int, float))}

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use catamount_evaluate::cell;
 use catamount_evaluate::driver::Finished;
 use catamount_evaluate::log::{Manifest, Record, TimeRecord, TreeRecord};
 use pyo3::exceptions::PyValueError;
@@ -29,15 +28,15 @@ impl From<Finished> for Result {
 
 /// A cell, open for appending. `None` once it is settled.
 #[pyclass(frozen, module = "catamount._catamount")]
-pub struct Cell(Arc<Mutex<Option<cell::Cell>>>);
+pub struct Cell(Arc<Mutex<Option<catamount_evaluate::Cell>>>);
 
 impl Cell {
     /// Another handle on the same files.
-    pub fn handle(&self) -> Arc<Mutex<Option<cell::Cell>>> {
+    pub fn handle(&self) -> Arc<Mutex<Option<catamount_evaluate::Cell>>> {
         Arc::clone(&self.0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<cell::Cell>> {
+    fn lock(&self) -> MutexGuard<'_, Option<catamount_evaluate::Cell>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -52,7 +51,7 @@ impl Cell {
     #[new]
     fn new(path: PathBuf, manifest: &str, trees: bool) -> PyResult<Self> {
         let manifest: Manifest = serde_json::from_str(manifest).map_err(shape_error)?;
-        let cell = cell::Cell::open(&path, &manifest, trees).map_err(cell_error)?;
+        let cell = catamount_evaluate::Cell::open(&path, &manifest, trees).map_err(cell_error)?;
         Ok(Cell(Arc::new(Mutex::new(Some(cell)))))
     }
 

@@ -11,7 +11,7 @@ use catamount_traces::Theorem;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::traces::shape_error;
+use crate::traces::{shape_error, to_json};
 
 /// A prover that failed, as opposed to a tactic that did.
 pub fn fault(fault: Fault) -> PyErr {
@@ -69,6 +69,11 @@ impl Environment {
     /// What the prover is and which version, for manifests.
     fn describe(&self) -> String {
         self.0.describe()
+    }
+
+    /// What the prover is by content, as JSON.
+    fn identity(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&py.detach(|| self.0.identity()))
     }
 
     /// Opens a theorem (as JSON) at its root state.

@@ -5,6 +5,8 @@
 //! the command line. Structured values (records, manifests, traces) cross the border as JSON,
 //! arrays as NumPy arrays without a copy.
 
+use catamount_evaluate::Workload;
+use catamount_search::StrategyKind;
 use pyo3::prelude::*;
 
 mod cell;
@@ -26,7 +28,9 @@ fn _catamount(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "OBJECTIVES",
         catamount_objective::Objective::ALL.map(|objective| objective.name()).to_vec(),
     )?;
-    module.add("STRATEGIES", catamount_search::STRATEGIES.to_vec())?;
+    module.add("STRATEGIES", StrategyKind::ALL.map(StrategyKind::name).to_vec())?;
+    module.add("FORMAT", catamount_evaluate::FORMAT)?;
+    module.add("CONCURRENCY", Workload::CONCURRENCY)?;
     module.add_class::<dual::Dual>()?;
     module.add_class::<environment::Environment>()?;
     module.add_class::<environment::Session>()?;
@@ -43,7 +47,7 @@ fn _catamount(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::metamath_traces, module)?)?;
     module.add_function(wrap_pyfunction!(log::read_log, module)?)?;
     module.add_function(wrap_pyfunction!(log::compare, module)?)?;
-    module.add_function(wrap_pyfunction!(search::settings, module)?)?;
+    module.add_function(wrap_pyfunction!(search::deployment, module)?)?;
     module.add_function(wrap_pyfunction!(search::run, module)?)?;
     module.add_function(wrap_pyfunction!(search::uniform, module)?)?;
     Ok(())

@@ -1,20 +1,20 @@
 //! Cell logs as columns, and comparisons of them.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
-use catamount_evaluate::cell::{self, CellError};
 use catamount_evaluate::log::{Outcome, Record};
-use catamount_report::LogError;
+use catamount_evaluate::{CellError, Log, LogError};
+use catamount_report::CompareError;
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A log's trouble as a Python error: the file system's, or what is wrong in the file.
+/// A cell's trouble as a Python error: the file system's, or what is wrong in the file.
 pub fn cell_error(error: CellError) -> PyErr {
     match error {
         CellError::Io { .. } => PyOSError::new_err(error.to_string()),
+        CellError::Log(error) => log_error(error),
         _ => PyValueError::new_err(error.to_string()),
     }
 }
@@ -26,42 +26,21 @@ fn log_error(error: LogError) -> PyErr {
     }
 }
 
-/// An outcome as logs write it.
-pub fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Proved => "proved",
-        Outcome::Exhausted => "exhausted",
-        Outcome::Budget => "budget",
-        Outcome::Time => "time",
-        Outcome::Error => "error",
+fn compare_error(error: CompareError) -> PyErr {
+    match error {
+        CompareError::Log(error) => log_error(error),
+        CompareError::Different { .. } => PyValueError::new_err(error.to_string()),
     }
-}
-
-/// Each theorem once, where it first stood: its last result, which an error never replaces.
-fn settled(records: Vec<Record>) -> Vec<Record> {
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut kept: Vec<Record> = Vec::with_capacity(records.len());
-    for record in records {
-        match places.get(&record.theorem) {
-            Some(&place)
-                if record.outcome != Outcome::Error || kept[place].outcome == Outcome::Error =>
-            {
-                kept[place] = record
-            }
-            Some(_) => {}
-            None => {
-                places.insert(record.theorem.clone(), kept.len());
-                kept.push(record);
-            }
-        }
-    }
-    kept
 }
 
 /// A log as a dictionary of columns of equal length.
 #[pyfunction]
 pub fn read_log(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let records = settled(py.detach(|| cell::read_log(&path)).map_err(cell_error)?);
+    let log = py.detach(|| Log::read(&path)).map_err(log_error)?;
+    if let Some(problem) = log.problems.first() {
+        return Err(PyValueError::new_err(problem.to_string()));
+    }
+    let records: Vec<Record> = log.in_order().cloned().collect();
     let columns = PyDict::new(py);
     let number = |of: fn(&Record) -> u64| {
         records.iter().map(|record| of(record) as i64).collect::<Vec<_>>().into_pyarray(py)
@@ -72,7 +51,7 @@ pub fn read_log(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     )?;
     columns.set_item(
         "outcome",
-        records.iter().map(|record| outcome_name(record.outcome)).collect::<Vec<_>>(),
+        records.iter().map(|record| record.outcome.name()).collect::<Vec<_>>(),
     )?;
     let proved: Vec<bool> =
         records.iter().map(|record| record.outcome == Outcome::Proved).collect();
@@ -80,6 +59,7 @@ pub fn read_log(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     columns.set_item("expansions", number(|record| record.expansions))?;
     columns.set_item("valid", number(|record| record.valid))?;
     columns.set_item("rejected", number(|record| record.rejected))?;
+    columns.set_item("distinct", number(|record| record.distinct))?;
     columns.set_item("duplicates", number(|record| record.duplicates))?;
     columns.set_item("tokens", number(|record| record.tokens))?;
     columns.set_item(
@@ -102,6 +82,7 @@ pub fn read_log(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
 /// A paired comparison of logs, one per seed on either side, as JSON and as text.
 #[pyfunction]
 pub fn compare(py: Python<'_>, a: Vec<PathBuf>, b: Vec<PathBuf>) -> PyResult<(String, String)> {
-    let comparison = py.detach(|| catamount_report::compare_seeds(&a, &b)).map_err(log_error)?;
+    let comparison =
+        py.detach(|| catamount_report::compare_seeds(&a, &b)).map_err(compare_error)?;
     Ok((comparison.to_json(), comparison.to_string()))
 }

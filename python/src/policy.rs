@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::traces::shape_error;
+use crate::traces::{shape_error, to_json};
 
 /// Settings of a policy that needs no Python.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,6 +54,11 @@ impl NativePolicy {
     /// What the policy says of itself.
     fn describe(&self) -> PyResult<String> {
         Ok(self.open()?.describe())
+    }
+
+    /// What the policy is by content, as JSON.
+    fn identity(&self) -> PyResult<String> {
+        to_json(&self.open()?.identity())
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::PoisonError;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
-use catamount_search::{Policy, SearchSettings, Stream};
+use catamount_evaluate::driver::{CellEvent, Finished, Job, Plan, Searches, Workload};
+use catamount_search::{Deployment, Overrides, Policy, StrategyKind, Stream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -21,9 +21,7 @@ use crate::traces::{Entry, shape_error, to_json};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Terms {
-    strategy: String,
-    settings: SearchSettings,
-    budget: u64,
+    deployment: Deployment,
     seed: u64,
     time_limit: Option<f64>,
     concurrency: usize,
@@ -33,12 +31,15 @@ struct Terms {
     policy: String,
 }
 
-/// The settings of the strategies, checked and with every default filled in, as JSON.
+/// A strategy at a budget with some settings changed, checked and with every default filled in, as
+/// JSON.
 #[pyfunction]
-pub fn settings(strategy: &str, changes: &str) -> PyResult<String> {
-    let settings: SearchSettings = serde_json::from_str(changes).map_err(shape_error)?;
-    settings.search(strategy, 1).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    to_json(&settings)
+pub fn deployment(strategy: &str, budget: u64, changes: &str) -> PyResult<String> {
+    let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+    let strategy: StrategyKind = strategy.parse().map_err(|error| wrong(&error))?;
+    let changes: Overrides = serde_json::from_str(changes).map_err(shape_error)?;
+    let deployment = Deployment::overridden(strategy, budget, &changes);
+    to_json(&deployment.map_err(|error| wrong(&error))?)
 }
 
 /// The n-th uniform number, in [0, 1), of the random stream that a question's seed names.
@@ -89,15 +90,13 @@ pub fn run(
         .collect();
     let time_limit = terms.time_limit.map(Duration::try_from_secs_f64).transpose();
     let plan = Plan {
-        strategy: terms.strategy,
-        settings: terms.settings,
-        budget: terms.budget,
+        deployment: terms.deployment,
         seed: terms.seed,
         time_limit: time_limit
             .map_err(|error| PyValueError::new_err(format!("time_limit: {error}")))?,
-        concurrency: terms.concurrency,
-        threads: terms.threads.unwrap_or(threads::pool()?.current_num_threads()),
     };
+    let threads = terms.threads.unwrap_or(threads::pool()?.current_num_threads());
+    let workload = Workload { concurrency: terms.concurrency, threads };
     let interruption = Interruption::default();
     let mut policy: Box<dyn Policy> = match policy.cast::<NativePolicy>() {
         Ok(native) => native.get().open()?,
@@ -125,14 +124,27 @@ pub fn run(
             interruption.raise(cell_error(error));
         }
     };
-    let spent = py.detach(|| {
+    let mut watch = |event| {
+        if let CellEvent::Finished(_, result) = event {
+            done(*result);
+        }
+    };
+    let cells = vec![Searches { plan, jobs }];
+    let timings = py.detach(|| {
         watched(&interruption, || {
-            search_all(&environment, policy.as_mut(), jobs, &plan, &interruption.stop, &mut done)
+            catamount_evaluate::driver::search(
+                &environment,
+                policy.as_mut(),
+                cells,
+                workload,
+                &interruption.stop,
+                &mut watch,
+            )
         })
     });
     if let Some(error) = interruption.take() {
         return Err(error);
     }
-    let spent = spent.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok((spent.policy, spent.waiting, spent.total))
+    let timing = timings.into_iter().next().unwrap_or_default();
+    Ok((timing.policy, timing.waiting, timing.total))
 }

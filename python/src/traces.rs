@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use catamount_evaluate::pool::Theorems;
+use catamount_evaluate::Theorems;
 use catamount_metamath::{Database, Extraction};
 use catamount_traces::{Steps, Trace, read_any, write_any};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -55,7 +55,8 @@ pub fn write_traces(py: Python<'_>, path: PathBuf, traces: &str) -> PyResult<()>
 }
 
 /// The theorems of an evaluation in an order that depends on their names alone, and the manifest's
-/// words for them: the same pool that the command line makes of the same file.
+/// words for them, and the hash of their content: the same pool that the command line makes of the
+/// same file.
 #[pyfunction]
 #[pyo3(signature = (traces, file, steps=None, limit=None))]
 pub fn pool(
@@ -63,7 +64,7 @@ pub fn pool(
     file: &str,
     steps: Option<&str>,
     limit: Option<usize>,
-) -> PyResult<(String, String)> {
+) -> PyResult<(String, String, String)> {
     let steps = steps
         .map(str::parse::<Steps>)
         .transpose()
@@ -76,7 +77,8 @@ pub fn pool(
             twice.theorem.name
         )));
     }
-    let Some(Theorems { jobs, pool }) = Theorems::select(traces, file, steps, limit) else {
+    let Some(Theorems { jobs, pool, content }) = Theorems::select(traces, file, steps, limit)
+    else {
         let which = steps.map(|steps| format!(" of {steps} steps")).unwrap_or_default();
         return Err(PyValueError::new_err(format!("{file} has no theorem{which}")));
     };
@@ -84,7 +86,7 @@ pub fn pool(
         .into_iter()
         .map(|job| Entry { theorem: job.theorem, demonstrated: job.demonstrated })
         .collect();
-    Ok((to_json(&entries)?, to_json(&pool)?))
+    Ok((to_json(&entries)?, to_json(&pool)?, content.to_string()))
 }
 
 /// The traces of every proof of a Metamath database, as JSON.
@@ -93,7 +95,8 @@ pub fn metamath_traces(py: Python<'_>, database: PathBuf) -> PyResult<String> {
     let traces = py.detach(|| {
         let database = Database::open(&database)?;
         let mut traces = Vec::new();
-        let refused = database.extract(&Extraction::default(), |trace, _| traces.push(trace)).refused;
+        let refused =
+            database.extract(&Extraction::default(), |trace, _| traces.push(trace)).refused;
         let refused: HashSet<String> = refused.into_iter().map(|(name, _)| name).collect();
         traces.retain(|trace: &Trace| !refused.contains(&trace.theorem.name));
         Ok(traces)

@@ -31,3 +31,9 @@ fn without_password(argument: &str) -> String {
 pub fn commit() -> Option<String> {
     option_env!("CATAMOUNT_COMMIT").map(String::from)
 }
+
+/// How whatever this process makes is made.
+pub fn provenance() -> catamount_evaluate::log::Provenance {
+    let version = env!("CARGO_PKG_VERSION").to_string();
+    catamount_evaluate::log::Provenance { version, commit: commit(), command: line() }
+}

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use catamount_evaluate::driver::Plan;
-use catamount_evaluate::log::{Manifest, Outcome};
-use catamount_evaluate::run::{CellRun, Watched, run_cell};
+use catamount_evaluate::log::Outcome;
+use catamount_evaluate::{CellRun, CellTask, Evaluation, Observer, Workload};
 use catamount_search::StrategyKind;
 
 use crate::environment::Prover;
-use crate::{command, environment, policy, pool, progress, search, stop};
+use crate::{command, environment, policy, pool, search, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -29,7 +28,7 @@ pub struct Arguments {
     #[arg(long)]
     trees: bool,
     /// Searches in flight.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value_t = Workload::CONCURRENCY)]
     concurrency: usize,
     /// Threads that talk to the prover. If not given, as many as cores; with Lean, whose processes
     /// do the work, one for each search in flight.
@@ -43,6 +42,11 @@ pub struct Arguments {
 
 /// The strategies and their logs.
 fn cells(strategies: &[StrategyKind], out: &Path) -> Result<Vec<(StrategyKind, PathBuf)>> {
+    if let Some(twice) =
+        strategies.iter().enumerate().find(|(i, kind)| strategies[..*i].contains(kind))
+    {
+        bail!("--strategy names {} twice", twice.1);
+    }
     if let [one] = strategies[..] {
         return Ok(vec![(one, out.to_path_buf())]);
     }
@@ -54,94 +58,77 @@ fn cells(strategies: &[StrategyKind], out: &Path) -> Result<Vec<(StrategyKind, P
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let search = &arguments.search;
-    let mut cells_with_deployments = Vec::new();
-    for (strategy, out) in cells(&search.strategy, &arguments.out)? {
-        cells_with_deployments.push((search.deployment(strategy)?, out));
-    }
     let mut theorems = arguments.pool.open()?;
     theorems.jobs.iter_mut().for_each(|job| job.tree = arguments.trees);
+    let kind = arguments.policy.policy.split(':').next().unwrap_or_default();
+    let objective = arguments.objective.clone().unwrap_or_else(|| kind.to_string());
+    let mut tasks = Vec::new();
+    for (strategy, log) in cells(&search.strategy, &arguments.out)? {
+        let deployment = search.deployment(strategy)?;
+        let (objective, theorems) = (objective.clone(), theorems.clone());
+        tasks.push(CellTask { log, objective, deployment, theorems });
+    }
+    let time_limit = search.time_limit()?;
     let environment = arguments.environment.open()?;
-    let mut policy = arguments.policy.open(&cells_with_deployments[0].0, arguments.concurrency)?;
+    let concurrency = arguments.concurrency;
+    let mut policy = arguments.policy.open(&tasks[0].deployment, concurrency)?;
     let threads = arguments.threads.unwrap_or_else(|| match arguments.environment.env {
         Prover::Metamath => rayon::current_num_threads(),
-        Prover::Lean => arguments.concurrency.min(theorems.jobs.len()),
+        Prover::Lean => concurrency.min(theorems.jobs.len()),
     });
-    let stop = stop::on_interrupt();
-    for (deployment, out) in cells_with_deployments {
-        let plan = Plan {
-            deployment,
-            seed: search.seed,
-            time_limit: search.time_limit()?,
-            concurrency: arguments.concurrency,
-            threads,
-        };
-        let kind = arguments.policy.policy.split(':').next().unwrap_or_default();
-        let manifest = Manifest {
-            format: 1,
-            objective: arguments.objective.clone().unwrap_or_else(|| kind.to_string()),
-            strategy: plan.deployment.strategy().to_string(),
-            settings: serde_json::to_value(&plan.deployment)?,
-            budget: plan.deployment.budget(),
-            seed: plan.seed,
-            policy: policy.describe(),
-            environment: environment.describe(),
-            pool: theorems.pool.clone(),
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            commit: command::commit(),
-            command: command::line(),
-        };
-        let bar = progress::bar(theorems.jobs.len() as u64, "theorems");
-        let mut proved = 0;
-        let mut watch = |watched: Watched<'_>| {
-            match watched {
-                Watched::Before { done, proved: before } => {
-                    if done > 0 {
-                        bar.println(format!(
-                            "resuming: {done} of {} theorems are done",
-                            theorems.jobs.len()
-                        ));
-                    }
-                    bar.set_position(done as u64);
-                    bar.reset_eta();
-                    proved = before;
-                }
-                Watched::Finished(finished) => {
-                    proved += usize::from(finished.record.outcome == Outcome::Proved);
-                    bar.inc(1);
-                }
-            }
-            bar.set_message(format!("{proved} proved"));
-        };
-        let run = run_cell(
-            &out,
-            &manifest,
-            &environment,
-            policy.as_mut(),
-            &theorems,
-            &plan,
-            stop,
-            &mut watch,
-        )
-        .context("the results so far stand in the log; the same command goes on from there")?;
-        bar.finish_and_clear();
-        if !run.complete {
-            eprintln!("interrupted; run the same command again to go on");
-            return Ok(());
-        }
-        summarise(&run, &manifest);
+    let runs = Evaluation {
+        environment: &environment,
+        policy: policy.as_mut(),
+        seed: search.seed,
+        time_limit,
+        theorem_time_limit: None,
+        workload: Workload { concurrency, threads },
+        provenance: command::provenance(),
+        stop: stop::on_interrupt(),
+    }
+    .run(&tasks, &mut Terminal { tasks: &tasks })
+    .context("the results so far stand in the log; the same command goes on from there")?;
+    if runs.iter().any(|run| !run.complete) {
+        eprintln!("interrupted; run the same command again to go on");
+        return Ok(());
+    }
+    let all_failed = |run: &CellRun| run.count(Outcome::Error) == run.records.len();
+    if runs.iter().all(all_failed) {
+        bail!("every theorem ended in an error: nothing was evaluated");
     }
     Ok(())
 }
 
-fn summarise(run: &CellRun, manifest: &Manifest) {
-    let (proved, theorems) = (run.count(Outcome::Proved), manifest.pool.theorems);
+/// Says what came of each cell as it ends.
+struct Terminal<'a> {
+    tasks: &'a [CellTask],
+}
+
+impl Observer for Terminal<'_> {
+    fn opened(&mut self, cell: usize, done: usize) {
+        let task = &self.tasks[cell];
+        if done > 0 {
+            let (log, theorems) = (task.log.display(), task.theorems.jobs.len());
+            eprintln!("resuming {log}: {done} of {theorems} theorems are done");
+        }
+    }
+
+    fn ended(&mut self, cell: usize, run: &CellRun) {
+        if run.complete {
+            summarise(run, &self.tasks[cell]);
+        }
+    }
+}
+
+fn summarise(run: &CellRun, task: &CellTask) {
+    let (proved, theorems) = (run.count(Outcome::Proved), run.records.len());
     println!(
         "{} under {} at N = {}: {proved} of {theorems} proved ({:.1} %); {} out of budget, {} \
          exhausted, {} out of time, {} errors",
-        manifest.objective,
-        manifest.strategy,
-        manifest.budget,
-        100.0 * proved as f64 / theorems as f64,
+        task.objective,
+        task.deployment.strategy(),
+        task.deployment.budget(),
+        100.0 * proved as f64 / theorems.max(1) as f64,
         run.count(Outcome::Budget),
         run.count(Outcome::Exhausted),
         run.count(Outcome::Time),
@@ -154,5 +141,5 @@ fn summarise(run: &CellRun, manifest: &Manifest) {
             record.theorem
         );
     }
-    eprintln!("{}", run.spent);
+    eprintln!("{}", run.timing);
 }

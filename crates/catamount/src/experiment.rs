@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use catamount_experiment::{
-    Error, Experiment, PRESETS, Plan, Provenance, Study, preset, run as run_study, schema,
+    Error, Experiment, PRESETS, Plan, Study, preset, run as run_study, schema,
 };
 use catamount_model::Backend;
 
@@ -116,7 +116,7 @@ impl OnDevice for Job {
     type Output = Option<catamount_report::Report>;
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<Self::Output> {
-        let provenance = Provenance { command: command::line(), commit: command::commit() };
+        let provenance = command::provenance();
         let stop = stop::on_interrupt();
         let study = Study::open(&self.experiment, &self.folder, backend, stop, provenance)?;
         match run_study(&study, &self.plan, self.verify) {

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use catamount_evaluate::cell::read_log;
 use catamount_evaluate::log::Outcome;
+use catamount_evaluate::{Log, is_sidecar};
 
 use crate::environment;
 
@@ -38,14 +38,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut axioms: Vec<Vec<String>> = Vec::new();
     let mut names = std::collections::HashSet::new();
     // `cells/*.jsonl` is what one types, and it also matches the files that stand beside a log.
-    let beside = |path: &&PathBuf| {
-        [".times.jsonl", ".trees.jsonl"].iter().any(|end| path.to_string_lossy().ends_with(end))
-    };
-    for path in arguments.logs.iter().filter(|path| !beside(path)) {
-        for record in read_log(path)? {
+    for path in arguments.logs.iter().filter(|path| !is_sidecar(path)) {
+        let log = Log::read(path)?;
+        for problem in &log.problems {
+            eprintln!("left out: {problem}");
+        }
+        for record in log.in_order() {
             if record.outcome == Outcome::Proved && names.insert(record.theorem.clone()) {
-                proofs.push((record.theorem, record.tactics));
-                axioms.push(record.axioms);
+                proofs.push((record.theorem.clone(), record.tactics.clone()));
+                axioms.push(record.axioms.clone());
             }
         }
     }

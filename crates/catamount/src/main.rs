@@ -1,6 +1,8 @@
 //! The command line: parse, build objects, call, print. Everything else lives in the crates beside
 //! this one.
 
+#![forbid(unsafe_code)]
+
 mod check;
 mod command;
 mod compare;
@@ -20,6 +22,7 @@ mod prove;
 mod score;
 mod search;
 mod stop;
+mod verify;
 mod weights;
 
 use std::process::ExitCode;
@@ -70,6 +73,8 @@ enum Command {
         /// The study's folder.
         folder: std::path::PathBuf,
     },
+    /// Replay every proof of a study's cells with the prover, and compare every hash.
+    Verify(verify::Arguments),
     /// Say what is installed, which versions, and what is missing.
     Doctor(doctor::Arguments),
 }
@@ -90,6 +95,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report { folder } => report(&folder),
+        Command::Verify(arguments) => verify::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match result {

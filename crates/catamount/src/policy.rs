@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use catamount_model::{Backend, Generator, GeneratorConfig};
+use catamount_evaluate::Workload;
+use catamount_model::{Backend, Generator, GeneratorConfig, locate};
 use catamount_policies::{Http, HttpSettings, Ngram, Replay};
 use catamount_search::{Deployment, Policy};
 use catamount_traces::read_any;
@@ -25,7 +26,7 @@ pub struct Arguments {
     #[arg(long, default_value = "auto")]
     pub device: Device,
     /// Samples decoded together, for `model`.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value_t = Workload::BATCH)]
     pub batch: usize,
     /// Model or LoRA adapter name, for `http`.
     #[arg(long)]
@@ -75,9 +76,15 @@ impl Arguments {
                 }
                 Box::new(Http::new(settings)?)
             }
-            other => bail!(
-                "unknown kind of policy `{other}`; the known ones are ngram, model, http, replay"
-            ),
+            other => {
+                let known = ["ngram", "model", "http", "replay"];
+                let near = catamount_base::nearest(other, known);
+                let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                bail!(
+                    "unknown kind of policy `{other}`{hint}; the known ones are {}",
+                    known.join(", ")
+                )
+            }
         })
     }
 }
@@ -102,6 +109,9 @@ impl OnDevice for ModelPolicy<'_> {
             self.arguments.batch,
             self.concurrency,
         );
-        Ok(Box::new(Generator::new(model, tokenizer, config, self.name)?))
+        let mut generator = Generator::new(model, tokenizer, config, self.name)?;
+        let adapter = self.arguments.adapter.as_deref();
+        generator.set_identity(catamount_model::identity(&locate(self.name)?, adapter)?);
+        Ok(Box::new(generator))
     }
 }

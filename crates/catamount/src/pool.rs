@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use catamount_evaluate::pool::Theorems;
+use catamount_evaluate::Theorems;
 use catamount_traces::{Steps, read_any};
 
 #[derive(clap::Args)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
+use catamount_evaluate::driver::{CellEvent, Finished, Job, Plan, Searches, Workload};
 use catamount_evaluate::log::{Outcome, TreeRecord};
 use catamount_search::Environment;
 
@@ -40,26 +40,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     println!("{root}\n");
     let mut policy = arguments.policy.open(&deployment, 1)?;
     let strategy = deployment.strategy();
-    let plan = Plan {
-        deployment,
-        seed: search.seed,
-        time_limit: search.time_limit()?,
-        concurrency: 1,
-        threads: 1,
-    };
+    let plan = Plan { deployment, seed: search.seed, time_limit: search.time_limit()? };
     let spinner =
         indicatif::ProgressBar::new_spinner().with_message(format!("searching with {strategy}"));
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let started = Instant::now();
     let mut result: Option<Finished> = None;
     let job = Job { theorem, demonstrated: None, time_left: None, tree: true };
-    search_all(
+    catamount_evaluate::driver::search(
         &environment,
         policy.as_mut(),
-        vec![job],
-        &plan,
+        vec![Searches { plan, jobs: vec![job] }],
+        Workload { concurrency: 1, threads: 1 },
         stop::on_interrupt(),
-        &mut |finished| result = Some(finished),
+        &mut |event| {
+            if let CellEvent::Finished(_, finished) = event {
+                result = Some(*finished);
+            }
+        },
     );
     spinner.finish_and_clear();
     let Some(finished) = result else {

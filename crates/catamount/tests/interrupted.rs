@@ -91,7 +91,7 @@ fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 below(root, &path, found);
             } else if !name.starts_with('.')
                 && !name.ends_with("times.jsonl")
-                && !name.ends_with("spent.json")
+                && !name.ends_with("timing.json")
                 && !name.contains("tfevents")
                 && !name.ends_with("metrics.jsonl")
             {

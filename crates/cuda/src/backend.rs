@@ -53,13 +53,17 @@ impl Backend for Cuda {
     type Tensor = CudaTensor;
     type Index = CudaIndex;
 
+    fn arithmetic(&self) -> &'static str {
+        match self.precision {
+            Precision::Bf16 => "bf16",
+            Precision::F32 => "f32",
+        }
+    }
+
     fn describe(&self) -> String {
         let d = &self.device;
         let gib = d.total as f64 / (1u64 << 30) as f64;
-        let precision = match self.precision {
-            Precision::Bf16 => "bf16",
-            Precision::F32 => "f32",
-        };
+        let precision = self.arithmetic();
         format!(
             "cuda:{} {} ({}.{}, {gib:.0} GiB), {precision}",
             d.ordinal, d.name, d.capability.0, d.capability.1

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use catamount_evaluate::driver::{Job, Plan, search_all};
+use catamount_evaluate::driver::{Job, Plan, Workload};
 use catamount_search::{Deployment, Environment, StrategyKind};
 use catamount_traces::Theorem;
-use common::{Countdown, Uniform};
+use common::{Countdown, Uniform, search_one};
 
 fn main() {
     println!("{:<6} {:>14} {:>16}", "", "expansions", "us/expansion");
@@ -28,15 +28,11 @@ fn main() {
             deployment: Deployment::new(strategy, 256).expect("a budget in range"),
             seed: 1,
             time_limit: None,
-            concurrency: 256,
-            threads: 2,
         };
-        let mut expansions = 0;
+        let (workload, stop) = (Workload { concurrency: 256, threads: 2 }, AtomicBool::new(false));
         let started = Instant::now();
-        let mut done = |finished: catamount_evaluate::driver::Finished| {
-            expansions += finished.record.expansions
-        };
-        search_all(&environment, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut done);
+        let all = search_one(&environment, &mut policy, jobs, &plan, workload, &stop);
+        let expansions: u64 = all.iter().map(|finished| finished.record.expansions).sum();
         let seconds = started.elapsed().as_secs_f64();
         println!("{strategy:<6} {expansions:>14} {:>16.2}", seconds * 1e6 / expansions as f64);
     }

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use catamount_search::{Policy, Request, RequestId};
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
-use crate::driver::{Answered, Event};
+use crate::driver::{Event, Reply};
 use crate::redraw::Redraw;
 
 /// Answers questions until nobody can ask any more. An empty answer says that the policy has given
@@ -33,7 +33,7 @@ pub(crate) fn answer_questions(
                 Err(TryRecvError::Disconnected) => return,
             }
         }
-        let answers: Vec<(RequestId, Answered)> =
+        let answers: Vec<(RequestId, Reply)> =
             match catch_unwind(AssertUnwindSafe(|| policy.poll())) {
                 Ok(answers) => answers,
                 Err(panic) => {

@@ -18,9 +18,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::asking::answer_questions;
 use crate::log::{Record, TimeRecord, TreeRecord};
-use crate::proof::{Asked, Progress, Proof};
-use crate::spent::Clock;
-pub use crate::spent::Spent;
+use crate::proof::{Proof, Question, Step};
+use crate::timing::{Clock, Timing};
 
 /// One theorem to search.
 #[derive(Clone, Debug)]
@@ -44,10 +43,6 @@ pub struct Plan {
     pub seed: u64,
     /// Wall-clock cap per search.
     pub time_limit: Option<Duration>,
-    /// Searches in flight.
-    pub concurrency: usize,
-    /// Threads that talk to the prover.
-    pub threads: usize,
 }
 
 /// A finished theorem.
@@ -71,51 +66,40 @@ pub struct Searches {
 }
 
 /// What happens while cells are searched; a cell is named by its index.
-pub enum Happened {
+pub enum CellEvent {
     /// One more theorem of a cell is done.
     Finished(usize, Box<Finished>),
     /// All theorems of a cell are done.
-    Ended(usize, Spent),
+    Ended(usize, Timing),
 }
 
-/// Searches every job, handing each result to `done` as it comes. Stops early, between questions,
-/// when `stop` is set; theorems not finished by then are simply not reported.
-pub fn search_all(
-    environment: &Arc<dyn Environment>,
-    policy: &mut dyn Policy,
-    jobs: Vec<Job>,
-    plan: &Plan,
-    stop: &AtomicBool,
-    done: &mut dyn FnMut(Finished),
-) -> Spent {
-    let mut happened = |what| {
-        if let Happened::Finished(_, finished) = what {
-            done(*finished);
-        }
-    };
-    let spent = search_cells(
-        environment,
-        policy,
-        vec![Searches { plan: plan.clone(), jobs }],
-        stop,
-        &mut happened,
-    );
-    spent.into_iter().next().unwrap_or_default()
+/// How much is done at once. It changes how long a run takes, never what comes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Searches in flight, over all cells.
+    pub concurrency: usize,
+    /// Threads that talk to the prover.
+    pub threads: usize,
 }
 
-/// Searches several cells with one policy, in their order and without a pause between them. The
-/// first plan says how many searches are in flight, over all cells, and how many threads talk to
-/// the prover.
-pub fn search_cells(
+impl Workload {
+    /// Searches in flight where nobody says otherwise.
+    pub const CONCURRENCY: usize = 128;
+    /// Samples that a model decodes together where nobody says otherwise.
+    pub const BATCH: usize = 128;
+}
+
+/// Searches cells with one policy, in their order and without a pause between them, handing each
+/// event to `watch` as it comes. Stops early, between questions, once `stop` is set.
+pub fn search(
     environment: &Arc<dyn Environment>,
     policy: &mut dyn Policy,
     cells: Vec<Searches>,
+    workload: Workload,
     stop: &AtomicBool,
-    happened: &mut dyn FnMut(Happened),
-) -> Vec<Spent> {
-    let (concurrency, threads) = cells
-        .first()
-        .map_or((1, 1), |first| (first.plan.concurrency.max(1), first.plan.threads.max(1)));
+    watch: &mut dyn FnMut(CellEvent),
+) -> Vec<Timing> {
+    let (concurrency, threads) = (workload.concurrency.max(1), workload.threads.max(1));
     let (to_workers, work) = unbounded::<Work>();
     let (to_driver, events) = unbounded::<Event>();
     let (to_policy, questions) = unbounded::<Vec<Request>>();
@@ -156,7 +140,7 @@ pub fn search_cells(
             threads,
             next_look: now,
         };
-        driver.run(concurrency, stop, happened);
+        driver.run(concurrency, stop, watch);
         interrupted(true);
         let now = Instant::now();
         driver.clocks.iter_mut().map(|clock| clock.read(now)).collect()
@@ -177,13 +161,13 @@ fn named<'scope>(
 }
 
 /// The policy's answer to one question.
-pub(crate) type Answered = Result<Vec<Sample>, Fault>;
+pub(crate) type Reply = Result<Vec<Sample>, Fault>;
 
 /// A search whose questions are all answered.
 struct Ready {
     cell: usize,
     proof: Box<Proof>,
-    answers: Vec<Answered>,
+    answers: Vec<Reply>,
 }
 
 enum Work {
@@ -193,17 +177,17 @@ enum Work {
 }
 
 /// What became of a search on a worker's thread, and how long it took.
-pub(crate) struct Worked {
+pub(crate) struct Round {
     cell: usize,
-    progress: Progress,
+    step: Step,
     busy: Duration,
     prover: Duration,
 }
 
 /// What the driver waits for.
 pub(crate) enum Event {
-    Worked(Vec<Worked>),
-    Answers(Vec<(RequestId, Answered)>),
+    Rounds(Vec<Round>),
+    Answers(Vec<(RequestId, Reply)>),
 }
 
 fn worker(
@@ -212,13 +196,13 @@ fn worker(
     environment: &Arc<dyn Environment>,
     plans: &[Plan],
 ) {
-    let timed = |cell: usize, work: &mut dyn FnMut() -> (Progress, Duration)| {
+    let timed = |cell: usize, work: &mut dyn FnMut() -> (Step, Duration)| {
         let started = Instant::now();
-        let (progress, prover) = work();
-        Worked { cell, progress, busy: started.elapsed(), prover }
+        let (step, prover) = work();
+        Round { cell, step, busy: started.elapsed(), prover }
     };
     for item in work {
-        let worked = match item {
+        let rounds = match item {
             Work::Open(cell, job) => {
                 let mut job = Some(job);
                 vec![timed(cell, &mut || {
@@ -236,7 +220,7 @@ fn worker(
                 all.into_iter().map(one).collect()
             }
         };
-        if to_driver.send(Event::Worked(worked)).is_err() {
+        if to_driver.send(Event::Rounds(rounds)).is_err() {
             return;
         }
     }
@@ -255,7 +239,7 @@ struct Driver {
     left: Vec<usize>,
     clocks: Vec<Clock>,
     in_flight: usize,
-    waiting: HashMap<RequestId, Questions>,
+    waiting: HashMap<RequestId, Waiting>,
     /// The key in `waiting` of every open question.
     keys: HashMap<RequestId, RequestId>,
     /// Questions to be handed to the policy.
@@ -272,19 +256,19 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// A search that waits for the policy. Its questions have consecutive ids, the first of which is
 /// the key it is kept under.
-struct Questions {
+struct Waiting {
     cell: usize,
     proof: Box<Proof>,
-    answers: Vec<Option<Answered>>,
+    answers: Vec<Option<Reply>>,
     missing: usize,
 }
 
 impl Driver {
-    fn run(&mut self, concurrency: usize, stop: &AtomicBool, happened: &mut dyn FnMut(Happened)) {
+    fn run(&mut self, concurrency: usize, stop: &AtomicBool, watch: &mut dyn FnMut(CellEvent)) {
         let now = Instant::now();
         for cell in 0..self.left.len() {
             if self.left[cell] == 0 {
-                happened(Happened::Ended(cell, self.clocks[cell].read(now)));
+                watch(CellEvent::Ended(cell, self.clocks[cell].read(now)));
             }
         }
         while !stop.load(Ordering::Relaxed) {
@@ -300,22 +284,20 @@ impl Driver {
             if self.in_flight == 0 {
                 return;
             }
-            self.expire(happened);
+            self.expire(watch);
             let Ok(event) = self.events.recv_timeout(LOOK) else { continue };
-            self.take_in(event, happened);
+            self.take_in(event, watch);
             while let Ok(event) = self.events.try_recv() {
-                self.take_in(event, happened);
+                self.take_in(event, watch);
             }
             self.hand_out();
         }
     }
 
-    fn take_in(&mut self, event: Event, happened: &mut dyn FnMut(Happened)) {
+    fn take_in(&mut self, event: Event, watch: &mut dyn FnMut(CellEvent)) {
         let now = Instant::now();
         match event {
-            Event::Worked(all) => {
-                all.into_iter().for_each(|worked| self.advance(worked, now, happened))
-            }
+            Event::Rounds(all) => all.into_iter().for_each(|round| self.advance(round, now, watch)),
             Event::Answers(answers) if answers.is_empty() => self.give_up(now),
             Event::Answers(answers) => {
                 answers.into_iter().for_each(|(id, answer)| self.collect(id, answer, now))
@@ -323,21 +305,21 @@ impl Driver {
         }
     }
 
-    fn advance(&mut self, worked: Worked, now: Instant, happened: &mut dyn FnMut(Happened)) {
-        let Worked { cell, progress, busy, prover } = worked;
+    fn advance(&mut self, round: Round, now: Instant, watch: &mut dyn FnMut(CellEvent)) {
+        let Round { cell, step, busy, prover } = round;
         self.clocks[cell].prover_returns(now, busy, prover);
-        match progress {
-            Progress::Finished(finished) => self.finish(cell, finished, now, happened),
-            Progress::Asks(proof, asked) => {
+        match step {
+            Step::Finished(finished) => self.finish(cell, finished, now, watch),
+            Step::Asks(proof, asked) => {
                 let missing = asked.len();
                 let first = QUESTIONS.fetch_add(missing as u64, Ordering::Relaxed);
-                for (id, Asked { state, samples, stream, urn }) in (first..).zip(asked) {
+                for (id, Question { state, samples, stream, urn }) in (first..).zip(asked) {
                     self.keys.insert(id, first);
                     self.asked.push(Request { id, state, samples, stream, urn });
                 }
                 self.clocks[cell].policy_takes(now);
                 let answers = (0..missing).map(|_| None).collect();
-                self.waiting.insert(first, Questions { cell, proof, answers, missing });
+                self.waiting.insert(first, Waiting { cell, proof, answers, missing });
             }
         }
     }
@@ -347,37 +329,37 @@ impl Driver {
         cell: usize,
         finished: Box<Finished>,
         now: Instant,
-        happened: &mut dyn FnMut(Happened),
+        watch: &mut dyn FnMut(CellEvent),
     ) {
         self.in_flight -= 1;
         self.left[cell] -= 1;
-        happened(Happened::Finished(cell, finished));
+        watch(CellEvent::Finished(cell, finished));
         if self.left[cell] == 0 {
-            happened(Happened::Ended(cell, self.clocks[cell].read(now)));
+            watch(CellEvent::Ended(cell, self.clocks[cell].read(now)));
         }
     }
 
     /// Ends the searches whose time ran out while they wait for the policy; its answers, should
     /// they come, find nobody.
-    fn expire(&mut self, happened: &mut dyn FnMut(Happened)) {
+    fn expire(&mut self, watch: &mut dyn FnMut(CellEvent)) {
         let now = Instant::now();
         if now < self.next_look {
             return;
         }
         self.next_look = now + LOOK;
-        for (first, Questions { cell, proof, answers, .. }) in
+        for (first, Waiting { cell, proof, answers, .. }) in
             self.waiting.extract_if(|_, questions| questions.proof.is_late(now)).collect::<Vec<_>>()
         {
             for id in first..first + answers.len() as RequestId {
                 self.keys.remove(&id);
             }
             self.clocks[cell].policy_returns(now);
-            self.finish(cell, proof.end(), now, happened);
+            self.finish(cell, proof.end(), now, watch);
         }
     }
 
     /// Files an answer; the search goes on once all its questions are answered.
-    fn collect(&mut self, id: RequestId, answer: Answered, now: Instant) {
+    fn collect(&mut self, id: RequestId, answer: Reply, now: Instant) {
         let Some(first) = self.keys.remove(&id) else { return };
         let questions =
             self.waiting.get_mut(&first).expect("kept until all its questions are answered");
@@ -386,8 +368,7 @@ impl Driver {
         if questions.missing > 0 {
             return;
         }
-        let Questions { cell, proof, answers, .. } =
-            self.waiting.remove(&first).expect("just seen");
+        let Waiting { cell, proof, answers, .. } = self.waiting.remove(&first).expect("just seen");
         self.clocks[cell].policy_returns(now);
         self.clocks[cell].prover_takes(now);
         self.answered.push(Ready { cell, proof, answers: answers.into_iter().flatten().collect() });

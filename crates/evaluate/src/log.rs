@@ -2,11 +2,14 @@
 //! is a function of.
 //!
 //! `NAME.jsonl` holds [`Record`]s, `NAME.manifest.json` the [`Manifest`], `NAME.times.jsonl`
-//! [`TimeRecord`]s, `NAME.spent.json` a [`Spent`](crate::driver::Spent), and `NAME.trees.jsonl`
+//! [`TimeRecord`]s, `NAME.timing.json` a [`Timing`](crate::Timing), and `NAME.trees.jsonl`
 //! (optional) [`TreeRecord`]s. Clock readings are kept apart so that the same seed gives the same
 //! log, byte for byte.
 
+use catamount_search::StrategyKind;
 use serde::{Deserialize, Serialize};
+
+use crate::identity::CellIdentity;
 
 /// How a search ended. Closed, and an `Error` is never an unproved theorem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -24,9 +27,25 @@ pub enum Outcome {
     Error,
 }
 
+impl Outcome {
+    /// As logs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Proved => "proved",
+            Outcome::Exhausted => "exhausted",
+            Outcome::Budget => "budget",
+            Outcome::Time => "time",
+            Outcome::Error => "error",
+        }
+    }
+}
+
 /// One theorem of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
+    /// The cell it belongs to: the hash of its identity, of which a log holds one only.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cell: String,
     /// The theorem's name; the key of the log.
     pub theorem: String,
     /// How the search ended.
@@ -47,7 +66,9 @@ pub struct Record {
     pub valid: u64,
     /// Sampled tactics the prover rejected.
     pub rejected: u64,
-    /// Sampled tactics already tried at the same state: `expansions - duplicates` are distinct.
+    /// Tactics that were tried: each counts once at a node.
+    pub distinct: u64,
+    /// Sampled tactics already tried at the same node.
     pub duplicates: u64,
     /// With distinct samples: draws that repeated a tactic and were drawn again. They cost tokens,
     /// not expansions.
@@ -80,47 +101,64 @@ pub struct TimeRecord {
     pub prover_seconds: f64,
 }
 
-/// What a cell is a function of, and how it was made.
+/// What a cell is, and how it was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this format.
-    pub format: u32,
+    /// What the cell is a function of. Everything below is for people.
+    pub identity: CellIdentity,
     /// Objective the policy was trained with (`ce`, `bfs`, `bfs+kappa5+q0.02`, or the policy's own
     /// name).
     pub objective: String,
-    /// The deployed strategy: `pass`, `bfs`, `dfs`, `rdfs`, `vdfs`, `mcts`.
-    pub strategy: String,
-    /// Every parameter of the strategy, as given.
-    pub settings: serde_json::Value,
-    /// Expansions per theorem.
-    pub budget: u64,
-    /// Seed of every random stream.
-    pub seed: u64,
     /// What the policy says of itself.
     pub policy: String,
     /// What the environment says of itself.
     pub environment: String,
     /// Where the theorems came from.
     pub pool: Pool,
+    /// Who made it.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+}
+
+impl Manifest {
+    /// The deployed strategy.
+    pub fn strategy(&self) -> StrategyKind {
+        self.identity.deployment.strategy()
+    }
+
+    /// Expansions per theorem.
+    pub fn budget(&self) -> u64 {
+        self.identity.deployment.budget()
+    }
+
+    /// Seed of every random stream.
+    pub fn seed(&self) -> u64 {
+        self.identity.seed
+    }
+}
+
+/// How something was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
     /// Version of Catamount.
     pub version: String,
     /// Commit of Catamount, where it was built from a checkout.
     pub commit: Option<String>,
-    /// The command that made the cell.
+    /// The command that made it.
     pub command: String,
 }
 
-/// The theorems of a cell, in order.
+/// The theorems of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pool {
     /// The file they were read from.
     pub file: String,
-    /// Hash over the names, in order.
-    pub hash: String,
     /// How many.
     pub theorems: usize,
     /// The filter on demonstrated steps, such as `2-5`.
     pub steps: Option<String>,
+    /// Their names, in order: a log holds no others.
+    pub names: Vec<String>,
 }
 
 /// The search tree of one theorem, in the order of expansion.

@@ -1,6 +1,6 @@
 //! The theorems of an evaluation, in an order that depends on nothing but their names.
 
-use catamount_search::Stream;
+use catamount_base::{Content, Stream};
 use catamount_traces::{Steps, Trace};
 
 use crate::driver::Job;
@@ -13,6 +13,8 @@ pub struct Theorems {
     pub jobs: Vec<Job>,
     /// For the manifest.
     pub pool: Pool,
+    /// What they are: names, statements and all, in order.
+    pub content: Content,
 }
 
 impl Theorems {
@@ -36,33 +38,25 @@ impl Theorems {
         if traces.is_empty() {
             return None;
         }
-        let pool = Pool {
-            file: file.to_string(),
-            hash: hash(traces.iter().map(|trace| trace.theorem.name.as_str())),
-            theorems: traces.len(),
-            steps: steps.map(|steps| steps.to_string()),
-        };
         let job = |trace: Trace| Job {
             demonstrated: Some(trace.steps.len()).filter(|&steps| steps > 0),
             theorem: trace.theorem,
             time_left: None,
             tree: false,
         };
-        Some(Theorems { jobs: traces.into_iter().map(job).collect(), pool })
-    }
-
-    /// The names, in order.
-    pub fn names(&self) -> Vec<String> {
-        self.jobs.iter().map(|job| job.theorem.name.clone()).collect()
+        let jobs: Vec<Job> = traces.into_iter().map(job).collect();
+        let pool = Pool {
+            file: file.to_string(),
+            theorems: jobs.len(),
+            steps: steps.map(|steps| steps.to_string()),
+            names: jobs.iter().map(|job| job.theorem.name.clone()).collect(),
+        };
+        Some(Theorems { content: content(&jobs), jobs, pool })
     }
 }
 
-/// Hash over names, in order: what makes two pools the same.
-pub fn hash<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for name in names {
-        hasher.update(name.as_bytes());
-        hasher.update(b"\n");
-    }
-    hasher.finalize().to_hex()[..16].to_string()
+/// What makes two pools the same.
+fn content(jobs: &[Job]) -> Content {
+    let one = |job: &Job| Content::of_value(&(&job.theorem, job.demonstrated)).to_string();
+    Content::of_texts(jobs.iter().map(one))
 }

@@ -15,7 +15,7 @@ use crate::driver::{Finished, Job, Plan};
 use crate::log::{Outcome, Record, TimeRecord, TreeExpansion, TreeRecord};
 
 /// A question to the policy.
-pub(crate) struct Asked {
+pub(crate) struct Question {
     pub state: String,
     pub samples: usize,
     pub stream: Stream,
@@ -23,9 +23,9 @@ pub(crate) struct Asked {
 }
 
 /// What became of a search after a round.
-pub(crate) enum Progress {
+pub(crate) enum Step {
     /// It needs tactics.
-    Asks(Box<Proof>, Vec<Asked>),
+    Asks(Box<Proof>, Vec<Question>),
     /// It is over.
     Finished(Box<Finished>),
 }
@@ -71,6 +71,7 @@ pub(crate) struct Proof {
 struct Counts {
     valid: u64,
     rejected: u64,
+    distinct: u64,
     duplicates: u64,
     tokens: u64,
     prover: Duration,
@@ -82,7 +83,7 @@ impl Proof {
         environment: &Arc<dyn Environment>,
         job: Job,
         plan: &Plan,
-    ) -> (Progress, Duration) {
+    ) -> (Step, Duration) {
         let started = Instant::now();
         let theorem = job.theorem;
         let opened = guarded(|| environment.open(&theorem));
@@ -125,15 +126,15 @@ impl Proof {
         mut self: Box<Self>,
         environment: &dyn Environment,
         answers: Vec<Result<Vec<Sample>, Fault>>,
-    ) -> (Progress, Duration) {
+    ) -> (Step, Duration) {
         let before = self.counts.prover;
         let outcome = self.try_all(environment, answers);
         let prover = self.counts.prover - before;
-        let progress = match outcome {
+        let step = match outcome {
             Ok(()) => self.ask(),
             Err(fault) => self.fault(fault),
         };
-        (progress, prover)
+        (step, prover)
     }
 
     fn try_all(
@@ -184,7 +185,10 @@ impl Proof {
                     self.counts.duplicates += 1;
                     (remembered(reached), None, "already tried here".to_string())
                 }
-                None => self.try_tactic(environment, expand.node, &sample.tactic)?,
+                None => {
+                    self.counts.distinct += 1;
+                    self.try_tactic(environment, expand.node, &sample.tactic)?
+                }
             };
             match answer {
                 Answer::Rejected => self.counts.rejected += 1,
@@ -260,9 +264,9 @@ impl Proof {
         self.finished(Outcome::Time, Vec::new())
     }
 
-    fn ask(mut self: Box<Self>) -> Progress {
+    fn ask(mut self: Box<Self>) -> Step {
         if self.is_late(Instant::now()) {
-            return Progress::Finished(self.end());
+            return Step::Finished(self.end());
         }
         let (stream, choices) = (self.stream.named("choose"), &mut self.choices);
         let mut choose = |weights: &[f64]| {
@@ -276,12 +280,12 @@ impl Proof {
             Ask::Expand(wanted) => {
                 let asked = wanted.iter().map(|expand| self.question(expand)).collect();
                 self.wanted = wanted;
-                Progress::Asks(self, asked)
+                Step::Asks(self, asked)
             }
         }
     }
 
-    fn question(&mut self, expand: &Expand) -> Asked {
+    fn question(&mut self, expand: &Expand) -> Question {
         let node = &mut self.nodes[expand.node.0 as usize];
         node.asked += 1;
         let stream = self.stream.named("sample").child(u64::from(expand.node.0));
@@ -289,7 +293,7 @@ impl Proof {
             Some(urn) => (stream, Some(urn.clone())),
             None => (stream.child(node.asked), None),
         };
-        Asked { state: node.text.clone(), samples: expand.samples, stream, urn }
+        Question { state: node.text.clone(), samples: expand.samples, stream, urn }
     }
 
     fn grow(&mut self, node: NodeId, sample: &Sample, reached: Reached, text: String) {
@@ -310,13 +314,14 @@ impl Proof {
         });
     }
 
-    fn finish(self: Box<Self>, outcome: Outcome, tactics: Vec<String>) -> Progress {
-        Progress::Finished(self.finished(outcome, tactics))
+    fn finish(self: Box<Self>, outcome: Outcome, tactics: Vec<String>) -> Step {
+        Step::Finished(self.finished(outcome, tactics))
     }
 
     fn finished(self: Box<Self>, outcome: Outcome, tactics: Vec<String>) -> Box<Finished> {
         let urns = || self.nodes.iter().flat_map(|node| &node.urn);
         let record = Record {
+            cell: String::new(),
             theorem: self.theorem.name.clone(),
             outcome,
             expansions: self.search.expansions(),
@@ -325,6 +330,7 @@ impl Proof {
             demonstrated: self.demonstrated,
             valid: self.counts.valid,
             rejected: self.counts.rejected,
+            distinct: self.counts.distinct,
             duplicates: self.counts.duplicates,
             redrawn: urns().map(Urn::repeats).sum(),
             drawn_out: urns().filter(|urn| urn.left() == 0.0).count() as u64,
@@ -340,7 +346,7 @@ impl Proof {
         Box::new(Finished { record, time, tree: self.tree })
     }
 
-    fn fault(self: Box<Self>, fault: Fault) -> Progress {
+    fn fault(self: Box<Self>, fault: Fault) -> Step {
         failed(self.theorem, self.demonstrated, fault, self.started, self.counts.prover)
     }
 }
@@ -385,10 +391,11 @@ fn failed(
     fault: Fault,
     started: Instant,
     prover: Duration,
-) -> Progress {
+) -> Step {
     let (seconds, prover_seconds) = (started.elapsed().as_secs_f64(), prover.as_secs_f64());
     let time = TimeRecord { theorem: theorem.name.clone(), seconds, prover_seconds };
     let record = Record {
+        cell: String::new(),
         theorem: theorem.name,
         outcome: Outcome::Error,
         expansions: 0,
@@ -397,6 +404,7 @@ fn failed(
         demonstrated,
         valid: 0,
         rejected: 0,
+        distinct: 0,
         duplicates: 0,
         redrawn: 0,
         drawn_out: 0,
@@ -404,5 +412,5 @@ fn failed(
         tokens: 0,
         reason: Some(fault.0),
     };
-    Progress::Finished(Box::new(Finished { record, time, tree: None }))
+    Step::Finished(Box::new(Finished { record, time, tree: None }))
 }

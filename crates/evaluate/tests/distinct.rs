@@ -8,14 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamount_evaluate::cell::Cell;
-use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
-use catamount_evaluate::log::{Manifest, Outcome, Pool};
+use catamount_evaluate::driver::{Finished, Job, Plan, Workload};
+use catamount_evaluate::log::Outcome;
+use catamount_evaluate::{CellTask, Evaluation, Observer, Theorems};
 use catamount_search::{
     Deployment, Environment, Fault, Policy, Request, RequestId, Sample, StrategyKind,
 };
-use catamount_traces::Theorem;
-use common::{Countdown, Uniform};
+use catamount_traces::{Theorem, Trace};
+use common::{Countdown, Uniform, provenance, search_one};
 
 /// Samples `sub 1` to `sub 6` without replacement, the larger the less likely; answers at most
 /// `batch` questions a poll, the newest first.
@@ -79,19 +79,21 @@ fn jobs() -> Vec<Job> {
 
 fn plan(strategy: StrategyKind, budget: u64) -> Plan {
     let deployment = Deployment::new(strategy, budget).unwrap().with("distinct", true).unwrap();
-    Plan { deployment, seed: 1, time_limit: None, concurrency: 16, threads: 2 }
+    Plan { deployment, seed: 1, time_limit: None }
 }
 
-fn run(plan: &Plan, policy: &mut dyn Policy) -> Vec<Finished> {
+const SOME: Workload = Workload { concurrency: 16, threads: 2 };
+
+fn run(plan: &Plan, workload: Workload, policy: &mut dyn Policy) -> Vec<Finished> {
     let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
-    let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
-    search_all(&environment, policy, jobs(), plan, &stop, &mut |finished| all.push(finished));
+    let stop = AtomicBool::new(false);
+    let mut all = search_one(&environment, policy, jobs(), plan, workload, &stop);
     all.sort_by(|a, b| a.record.theorem.cmp(&b.record.theorem));
     all
 }
 
 fn exact(plan: &Plan, batch: usize) -> Vec<Finished> {
-    run(plan, &mut Exact { batch, queue: VecDeque::new() })
+    run(plan, SOME, &mut Exact { batch, queue: VecDeque::new() })
 }
 
 /// What goes into the log and into the trees.
@@ -129,10 +131,12 @@ fn no_tactic_is_sampled_twice_at_a_node() {
 fn threads_and_batches_change_nothing() {
     for strategy in StrategyKind::ALL {
         let reference = lines(&exact(&plan(strategy, 60), 1000));
-        let alone = Plan { concurrency: 1, threads: 1, ..plan(strategy, 60) };
-        assert_eq!(lines(&exact(&alone, 1)), reference, "{strategy}");
-        let crowd = Plan { concurrency: 60, threads: 7, ..plan(strategy, 60) };
-        assert_eq!(lines(&exact(&crowd, 3)), reference, "{strategy}");
+        for (concurrency, threads, batch) in [(1, 1, 1), (60, 7, 3)] {
+            let workload = Workload { concurrency, threads };
+            let mut policy = Exact { batch, queue: VecDeque::new() };
+            let found = run(&plan(strategy, 60), workload, &mut policy);
+            assert_eq!(lines(&found), reference, "{strategy}");
+        }
     }
 }
 
@@ -148,40 +152,38 @@ fn one_run_tells_every_smaller_budget() {
     }
 }
 
-/// Runs a cell until `limit` records are written, as an interruption would leave it.
+/// Stops an evaluation after so many theorems.
+struct Interruption<'a>(usize, &'a AtomicBool);
+
+impl Observer for Interruption<'_> {
+    fn finished(&mut self, _: usize, _: &Finished) {
+        self.0 = self.0.saturating_sub(1);
+        self.1.store(self.0 == 0, Ordering::Relaxed);
+    }
+}
+
+/// Runs a cell until `limit` theorems are done, as an interruption would leave it.
 fn run_cell(path: &Path, strategy: StrategyKind, limit: usize) {
-    let manifest = Manifest {
-        format: 1,
+    let traces = jobs().into_iter().map(|job| Trace { theorem: job.theorem, steps: vec![] });
+    let task = CellTask {
+        log: path.to_path_buf(),
         objective: "none".into(),
-        strategy: strategy.to_string(),
-        settings: serde_json::to_value(plan(strategy, 60).deployment).unwrap(),
-        budget: 60,
-        seed: 1,
-        policy: "exact".into(),
-        environment: "countdown".into(),
-        pool: Pool { file: "-".into(), hash: "0".into(), theorems: 60, steps: None },
-        version: "0".into(),
-        commit: None,
-        command: "test".into(),
-    };
-    let mut cell = Cell::open(path, &manifest, true).unwrap();
-    let completed: Vec<String> = cell.completed().into_iter().map(String::from).collect();
-    let left = jobs().into_iter().filter(|job| !completed.contains(&job.theorem.name)).collect();
-    let (stop, mut written) = (AtomicBool::new(false), 0);
-    let mut done = |finished| {
-        if written < limit {
-            cell.append(finished).unwrap();
-        }
-        written += 1;
-        stop.store(written >= limit, Ordering::Relaxed);
+        deployment: plan(strategy, 60).deployment,
+        theorems: Theorems::select(traces.collect(), "-", None, None).unwrap(),
     };
     let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
-    let mut policy = Exact { batch: 4, queue: VecDeque::new() };
-    search_all(&environment, &mut policy, left, &plan(strategy, 60), &stop, &mut done);
-    if written < limit {
-        let order: Vec<String> = jobs().into_iter().map(|job| job.theorem.name).collect();
-        cell.settle(&order).unwrap();
-    }
+    let stop = AtomicBool::new(false);
+    let mut evaluation = Evaluation {
+        environment: &environment,
+        policy: &mut Exact { batch: 4, queue: VecDeque::new() },
+        seed: 1,
+        time_limit: None,
+        theorem_time_limit: None,
+        workload: SOME,
+        provenance: provenance(),
+        stop: &stop,
+    };
+    evaluation.run(&[task], &mut Interruption(limit, &stop)).unwrap();
 }
 
 #[test]
@@ -203,7 +205,7 @@ fn an_interrupted_cell_ends_as_an_undisturbed_one() {
 fn repeated_tactics_are_drawn_again() {
     for strategy in StrategyKind::ALL {
         let uniform = || Uniform { batch: 5, queue: Default::default() };
-        let all = run(&plan(strategy, 60), &mut uniform());
+        let all = run(&plan(strategy, 60), SOME, &mut uniform());
         let sum = |count: fn(&Finished) -> u64| all.iter().map(count).sum::<u64>();
         assert!(sum(|f| f.record.redrawn) > 100, "{strategy}");
         for Finished { record, tree, .. } in &all {
@@ -213,6 +215,10 @@ fn repeated_tactics_are_drawn_again() {
             assert_eq!(repeated.count() as u64, record.duplicates, "{strategy}");
             assert_eq!(record.drawn_out, 0, "{strategy}");
         }
-        assert_eq!(lines(&run(&plan(strategy, 60), &mut uniform())), lines(&all), "{strategy}");
+        assert_eq!(
+            lines(&run(&plan(strategy, 60), SOME, &mut uniform())),
+            lines(&all),
+            "{strategy}"
+        );
     }
 }

@@ -6,14 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamount_evaluate::cell::{Cell, CellError, read_log, read_spent};
-use catamount_evaluate::driver::{Finished, Job, Plan, search_all};
-use catamount_evaluate::log::{Manifest, Outcome, Pool, Record};
-use catamount_evaluate::pool::Theorems;
-use catamount_evaluate::run::{CellRun, CellTask, Watched, run_cells};
+use catamount_evaluate::driver::{Finished, Job, Plan, Workload};
+use catamount_evaluate::log::{Outcome, Record};
+use catamount_evaluate::{CellRun, CellTask, Evaluation, Log, Observer, Theorems, read_timing};
 use catamount_search::{Deployment, Environment, StrategyKind};
-use catamount_traces::Theorem;
-use common::{Countdown, Mute, Uniform};
+use catamount_traces::{Theorem, Trace};
+use common::{Countdown, Mute, Uniform, provenance, search_one};
 
 fn jobs(count: usize) -> Vec<Job> {
     let theorem = |i: usize| Theorem {
@@ -27,39 +25,17 @@ fn jobs(count: usize) -> Vec<Job> {
 }
 
 fn plan(strategy: StrategyKind, seed: u64) -> Plan {
-    Plan {
-        deployment: Deployment::new(strategy, 40).unwrap(),
-        seed,
-        time_limit: None,
-        concurrency: 16,
-        threads: 2,
-    }
+    Plan { deployment: Deployment::new(strategy, 40).unwrap(), seed, time_limit: None }
 }
 
-fn run(
-    plan: &Plan,
-    batch: usize,
-    broken: Option<&str>,
-    jobs: Vec<Job>,
-    done: &mut dyn FnMut(Finished),
-    stop: &AtomicBool,
-) {
-    let environment: Arc<dyn Environment> =
-        Arc::new(Countdown { broken: broken.map(String::from) });
+const SOME: Workload = Workload { concurrency: 16, threads: 2 };
+
+fn sorted(plan: &Plan, workload: Workload, batch: usize) -> Vec<Record> {
+    let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
     let mut policy = Uniform { batch, queue: Default::default() };
-    search_all(&environment, &mut policy, jobs, plan, stop, done);
-}
-
-fn sorted(plan: &Plan, batch: usize) -> Vec<Record> {
-    let mut records = Vec::new();
-    run(
-        plan,
-        batch,
-        None,
-        jobs(60),
-        &mut |finished| records.push(finished.record),
-        &AtomicBool::new(false),
-    );
+    let stop = AtomicBool::new(false);
+    let all = search_one(&environment, &mut policy, jobs(60), plan, workload, &stop);
+    let mut records: Vec<Record> = all.into_iter().map(|finished| finished.record).collect();
     records.sort_by(|a, b| a.theorem.cmp(&b.theorem));
     records
 }
@@ -67,17 +43,20 @@ fn sorted(plan: &Plan, batch: usize) -> Vec<Record> {
 #[test]
 fn results_depend_on_the_seed_alone() {
     for strategy in StrategyKind::ALL {
-        let reference = sorted(&plan(strategy, 1), 1000);
+        let reference = sorted(&plan(strategy, 1), SOME, 1000);
         let proved = reference.iter().filter(|record| record.outcome == Outcome::Proved).count();
         assert!(
             (10..60).contains(&proved),
             "{strategy}: {proved} of 60, a test that shows nothing"
         );
-        let alone = Plan { concurrency: 1, threads: 1, ..plan(strategy, 1) };
-        assert_eq!(sorted(&alone, 1), reference, "{strategy}");
-        let crowd = Plan { concurrency: 60, threads: 7, ..plan(strategy, 1) };
-        assert_eq!(sorted(&crowd, 3), reference, "{strategy}");
-        assert_ne!(sorted(&plan(strategy, 2), 1000), reference, "{strategy}");
+        let alone = Workload { concurrency: 1, threads: 1 };
+        assert_eq!(sorted(&plan(strategy, 1), alone, 1), reference, "{strategy}");
+        let crowd = Workload { concurrency: 60, threads: 7 };
+        assert_eq!(sorted(&plan(strategy, 1), crowd, 3), reference, "{strategy}");
+        assert_ne!(sorted(&plan(strategy, 2), SOME, 1000), reference, "{strategy}");
+        for record in &reference {
+            assert_eq!(record.distinct + record.duplicates, record.expansions, "{record:?}");
+        }
     }
 }
 
@@ -85,11 +64,9 @@ fn results_depend_on_the_seed_alone() {
 #[test]
 fn one_run_tells_every_smaller_budget() {
     for strategy in StrategyKind::ALL {
-        let large = sorted(&plan(strategy, 5), 8);
-        let small = sorted(
-            &Plan { deployment: Deployment::new(strategy, 12).unwrap(), ..plan(strategy, 5) },
-            8,
-        );
+        let large = sorted(&plan(strategy, 5), SOME, 8);
+        let deployment = Deployment::new(strategy, 12).unwrap();
+        let small = sorted(&Plan { deployment, ..plan(strategy, 5) }, SOME, 8);
         for (large, small) in large.iter().zip(&small) {
             let read_off = large.outcome == Outcome::Proved && large.expansions <= 12;
             assert_eq!(read_off, small.outcome == Outcome::Proved, "{strategy} {}", large.theorem);
@@ -97,166 +74,121 @@ fn one_run_tells_every_smaller_budget() {
     }
 }
 
-fn manifest(seed: u64) -> Manifest {
-    Manifest {
-        format: 1,
-        objective: "none".into(),
-        strategy: "bfs".into(),
-        settings: serde_json::json!({}),
-        budget: 40,
-        seed,
-        policy: "uniform".into(),
-        environment: "countdown".into(),
-        pool: Pool {
-            file: "-".into(),
-            hash: catamount_evaluate::pool::hash(["a"]),
-            theorems: 60,
-            steps: None,
-        },
-        version: "0".into(),
-        commit: None,
-        command: "test".into(),
+/// Stops an evaluation after so many theorems.
+struct Interruption<'a> {
+    limit: usize,
+    seen: usize,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for Interruption<'_> {
+    fn finished(&mut self, _: usize, _: &Finished) {
+        self.seen += 1;
+        self.stop.store(self.seen >= self.limit, Ordering::Relaxed);
     }
 }
 
-/// Runs a cell until `limit` records are written, as an interruption would leave it.
-fn run_cell(path: &Path, limit: usize, broken: Option<&str>) {
-    let mut cell = Cell::open(path, &manifest(1), true).unwrap();
-    let completed: Vec<String> = cell.completed().into_iter().map(String::from).collect();
-    let left = jobs(60).into_iter().filter(|job| !completed.contains(&job.theorem.name)).collect();
-    let (stop, mut written) = (AtomicBool::new(false), 0);
-    let mut done = |finished| {
-        if written < limit {
-            cell.append(finished).unwrap();
-        }
-        written += 1;
-        stop.store(written >= limit, Ordering::Relaxed);
+/// Runs a cell of each strategy with one policy; stops after `limit` theorems.
+fn run_cells(
+    folder: &Path,
+    strategies: &[StrategyKind],
+    limit: usize,
+    broken: Option<&str>,
+) -> Vec<CellRun> {
+    let traces = jobs(60).into_iter().map(|job| Trace { theorem: job.theorem, steps: vec![] });
+    let mut theorems = Theorems::select(traces.collect(), "-", None, None).unwrap();
+    theorems.jobs.iter_mut().for_each(|job| job.tree = true);
+    let task = |strategy: &StrategyKind| CellTask {
+        log: folder.join(format!("{strategy}.jsonl")),
+        objective: "none".into(),
+        deployment: Deployment::new(*strategy, 40).unwrap(),
+        theorems: theorems.clone(),
     };
-    run(&plan(StrategyKind::Bfs, 1), 4, broken, left, &mut done, &stop);
-    if written < limit {
-        let order: Vec<String> = jobs(60).into_iter().map(|job| job.theorem.name).collect();
-        cell.settle(&order).unwrap();
+    let tasks: Vec<CellTask> = strategies.iter().map(task).collect();
+    let environment: Arc<dyn Environment> =
+        Arc::new(Countdown { broken: broken.map(String::from) });
+    let stop = AtomicBool::new(false);
+    Evaluation {
+        environment: &environment,
+        policy: &mut Uniform { batch: 7, queue: Default::default() },
+        seed: 1,
+        time_limit: None,
+        theorem_time_limit: None,
+        workload: Workload { concurrency: 25, threads: 2 },
+        provenance: provenance(),
+        stop: &stop,
     }
+    .run(&tasks, &mut Interruption { limit, seen: 0, stop: &stop })
+    .unwrap()
 }
+
+const BFS: &[StrategyKind] = &[StrategyKind::Bfs];
 
 #[test]
 fn an_interrupted_cell_ends_as_an_undisturbed_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let (whole, pieces) = (folder.path().join("whole.jsonl"), folder.path().join("pieces.jsonl"));
-    run_cell(&whole, 1000, None);
-    run_cell(&pieces, 17, None);
+    let (whole, pieces) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    run_cells(whole.path(), BFS, usize::MAX, None);
+    assert!(!run_cells(pieces.path(), BFS, 17, None)[0].complete);
     // A crash in the middle of a write.
-    let mut text = std::fs::read_to_string(&pieces).unwrap();
-    assert_eq!(text.lines().count(), 17);
+    let log = pieces.path().join("bfs.jsonl");
+    let mut text = std::fs::read_to_string(&log).unwrap();
+    assert!((17..60).contains(&text.lines().count()));
     text.push_str("{\"theorem\":\"countdo");
-    std::fs::write(&pieces, text).unwrap();
-    run_cell(&pieces, 20, None);
-    run_cell(&pieces, 1000, None);
-    assert_eq!(std::fs::read(&pieces).unwrap(), std::fs::read(&whole).unwrap());
+    std::fs::write(&log, text).unwrap();
+    run_cells(pieces.path(), BFS, 20, None);
+    run_cells(pieces.path(), BFS, usize::MAX, None);
+    let read = |folder: &Path| std::fs::read(folder.join("bfs.jsonl")).unwrap();
+    assert_eq!(read(pieces.path()), read(whole.path()));
 }
 
 #[test]
 fn errors_are_kept_apart_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cell.jsonl");
-    run_cell(&path, 1000, Some("countdown-7"));
-    let failed: Vec<Record> =
-        read_log(&path).unwrap().into_iter().filter(|r| r.outcome == Outcome::Error).collect();
+    run_cells(folder.path(), BFS, usize::MAX, Some("countdown-7"));
+    let log = folder.path().join("bfs.jsonl");
+    let failed: Vec<Record> = Log::read(&log)
+        .unwrap()
+        .records
+        .into_values()
+        .filter(|r| r.outcome == Outcome::Error)
+        .collect();
     assert_eq!(failed.len(), 1);
     assert_eq!(failed[0].reason.as_deref(), Some("the abacus is broken"));
-    run_cell(&path, 1000, None);
-    assert!(read_log(&path).unwrap().iter().all(|record| record.outcome != Outcome::Error));
-}
-
-#[test]
-fn a_log_from_another_seed_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cell.jsonl");
-    Cell::open(&path, &manifest(1), false).unwrap();
-    let error = Cell::open(&path, &manifest(2), false).unwrap_err().to_string();
-    assert!(error.contains("seed was 1 and is now 2"), "{error}");
-}
-
-#[test]
-fn damage_in_the_middle_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cell.jsonl");
-    std::fs::write(&path, "garbage\n{}\n").unwrap();
-    assert!(matches!(read_log(&path), Err(CellError::Damaged { line: 1, .. })));
+    run_cells(folder.path(), BFS, usize::MAX, None);
+    let log = Log::read(&log).unwrap();
+    assert_eq!((log.tally().errors, log.tally().completed), (0, 60));
 }
 
 #[test]
 fn a_time_limit_ends_a_search_without_a_verdict() {
-    let limited =
-        Plan { time_limit: Some(std::time::Duration::ZERO), ..plan(StrategyKind::Dfs, 1) };
-    let mut records = Vec::new();
-    run(
-        &limited,
-        4,
-        None,
-        jobs(3),
-        &mut |finished| records.push(finished.record),
-        &AtomicBool::new(false),
-    );
-    assert!(records.iter().all(|record| record.outcome == Outcome::Time) && records.len() == 3);
-}
-
-/// Runs a cell of every strategy with one policy; stops after `limit` theorems.
-fn run_together(folder: &Path, limit: usize) -> Vec<CellRun> {
-    let theorems = Theorems { jobs: jobs(60), pool: manifest(1).pool };
-    let plans: Vec<Plan> = StrategyKind::ALL
-        .iter()
-        .map(|strategy| Plan { concurrency: 25, ..plan(*strategy, 1) })
-        .collect();
-    let manifests: Vec<Manifest> = StrategyKind::ALL
-        .iter()
-        .map(|s| Manifest { strategy: s.to_string(), ..manifest(1) })
-        .collect();
-    let logs: Vec<_> =
-        StrategyKind::ALL.iter().map(|strategy| folder.join(format!("{strategy}.jsonl"))).collect();
-    let task = |i: usize| CellTask {
-        log: &logs[i],
-        manifest: &manifests[i],
-        theorems: &theorems,
-        plan: &plans[i],
-    };
-    let tasks: Vec<CellTask<'_>> = (0..plans.len()).map(task).collect();
-    let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
-    let mut policy = Uniform { batch: 7, queue: Default::default() };
-    let (stop, mut seen, mut runs) = (AtomicBool::new(false), 0, Vec::new());
-    let mut watch = |_: usize, watched: Watched<'_>| {
-        if let Watched::Finished(_) = watched {
-            seen += 1;
-            stop.store(seen >= limit, Ordering::Relaxed);
-        }
-    };
-    run_cells(&tasks, &environment, &mut policy, &stop, &mut watch, &mut |_, run| runs.push(run))
-        .unwrap();
-    runs
+    let time_limit = Some(std::time::Duration::ZERO);
+    let limited = Plan { time_limit, ..plan(StrategyKind::Dfs, 1) };
+    let records = sorted(&limited, SOME, 4);
+    assert!(records.iter().all(|record| record.outcome == Outcome::Time) && records.len() == 60);
 }
 
 #[test]
 fn cells_that_share_a_policy_are_what_they_are_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let cut = run_together(folder.path(), 150);
+    let cut = run_cells(folder.path(), &StrategyKind::ALL, 150, None);
     assert!(
         cut.len() == 6 && cut.iter().any(|run| run.complete) && cut.iter().any(|run| !run.complete)
     );
-    let ended = run_together(folder.path(), usize::MAX);
+    let ended = run_cells(folder.path(), &StrategyKind::ALL, usize::MAX, None);
     assert!(
         ended.len() == 6
-            && ended.iter().all(|run| run.complete && run.spent.total >= run.spent.policy)
+            && ended.iter().all(|run| run.complete && run.timing.total >= run.timing.policy)
     );
     for strategy in StrategyKind::ALL {
-        let log = folder.path().join(format!("{strategy}.jsonl"));
-        let mut alone = sorted(&plan(strategy, 1), 1000);
-        let order: Vec<String> = jobs(60).into_iter().map(|job| job.theorem.name).collect();
-        alone.sort_by_key(|record| order.iter().position(|name| *name == record.theorem));
-        assert_eq!(read_log(&log).unwrap(), alone, "{strategy}");
-        let spent = read_spent(&log).unwrap();
+        let path = folder.path().join(format!("{strategy}.jsonl"));
+        let alone = sorted(&plan(strategy, 1), SOME, 1000);
+        let log = Log::read(&path).unwrap();
+        assert!(log.notes.is_empty(), "{:?}", log.notes);
+        assert_eq!(log.records.into_values().collect::<Vec<_>>(), alone, "{strategy}");
+        let timing = read_timing(&path).unwrap();
         assert!(
-            spent.total > 0.0 && spent.prover > 0.0 && spent.workers >= spent.prover,
-            "{spent}"
+            timing.total > 0.0 && timing.prover > 0.0 && timing.workers >= timing.prover,
+            "{timing}"
         );
     }
 }
@@ -265,16 +197,13 @@ fn cells_that_share_a_policy_are_what_they_are_alone() {
 #[test]
 fn a_policy_that_stops_answering_is_an_error() {
     let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
-    let mut outcomes = Vec::new();
-    let mut done =
-        |finished: Finished| outcomes.push((finished.record.outcome, finished.record.reason));
-    let (plan, stop) =
-        (Plan { concurrency: 4, ..plan(StrategyKind::Bfs, 1) }, AtomicBool::new(false));
-    search_all(&environment, &mut Mute, jobs(10), &plan, &stop, &mut done);
-    assert_eq!(outcomes.len(), 10);
-    for (outcome, reason) in outcomes {
+    let (plan, stop) = (plan(StrategyKind::Bfs, 1), AtomicBool::new(false));
+    let workload = Workload { concurrency: 4, threads: 2 };
+    let all = search_one(&environment, &mut Mute, jobs(10), &plan, workload, &stop);
+    assert_eq!(all.len(), 10);
+    for Finished { record, .. } in all {
         assert_eq!(
-            (outcome, reason.as_deref()),
+            (record.outcome, record.reason.as_deref()),
             (Outcome::Error, Some("the policy stopped without an answer"))
         );
     }

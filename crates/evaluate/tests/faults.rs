@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use catamount_evaluate::driver::{Job, Plan, search_all};
+use catamount_evaluate::driver::{Job, Plan, Workload};
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_search::{
     Deployment, Environment, Fault, Policy, Request, RequestId, Sample, StrategyKind,
 };
 use catamount_traces::Theorem;
-use common::Countdown;
+use common::{Countdown, search_one};
 
 fn search(policy: &mut dyn Policy, time_limit: Option<Duration>, stop: &AtomicBool) -> Vec<Record> {
     let theorem = |i: usize| Theorem {
@@ -25,17 +25,12 @@ fn search(policy: &mut dyn Policy, time_limit: Option<Duration>, stop: &AtomicBo
     let jobs = (0..6)
         .map(|i| Job { theorem: theorem(i), demonstrated: None, time_left: None, tree: false })
         .collect();
-    let plan = Plan {
-        deployment: Deployment::new(StrategyKind::Bfs, 40).unwrap(),
-        seed: 1,
-        time_limit,
-        concurrency: 4,
-        threads: 2,
-    };
+    let plan =
+        Plan { deployment: Deployment::new(StrategyKind::Bfs, 40).unwrap(), seed: 1, time_limit };
     let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
-    let mut records = Vec::new();
-    search_all(&environment, policy, jobs, &plan, stop, &mut |done| records.push(done.record));
-    records
+    let workload = Workload { concurrency: 4, threads: 2 };
+    let all = search_one(&environment, policy, jobs, &plan, workload, stop);
+    all.into_iter().map(|finished| finished.record).collect()
 }
 
 /// Answers nothing until it is interrupted: a server that has hung.

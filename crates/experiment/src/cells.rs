@@ -2,32 +2,19 @@
 //! between two of them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use catamount_base::{Lines, Progress};
-use catamount_evaluate::cell::sibling;
-use catamount_evaluate::driver::Plan as SearchPlan;
-use catamount_evaluate::log::{Manifest, Outcome, TimeRecord};
-use catamount_evaluate::pool::Theorems;
-use catamount_evaluate::run::{CellRun, CellTask, Watched, run_cells};
+use catamount_base::Lines;
+use catamount_evaluate::log::TimeRecord;
+use catamount_evaluate::{CellRun, CellTask, Evaluation, Observer, Theorems, Workload, sibling};
 use catamount_model::{Backend, Generator, GeneratorConfig, load_adapter};
-use catamount_search::{Deployment, Policy};
+use catamount_search::Deployment;
 
 use crate::error::{Error, Result, Work};
 use crate::plan::{Plan, Planned};
 use crate::step::{Cell, Step, Trained, part};
 use crate::study::Study;
 use crate::time;
-
-/// Searches to be made with one model.
-pub(crate) struct Searches {
-    /// The objective's name in tables.
-    pub objective: String,
-    pub deployment: Deployment,
-    pub log: PathBuf,
-    pub theorems: Theorems,
-}
 
 /// How many of these steps, from the first on, are cells that can be searched together: those of
 /// one model that is sampled in one way.
@@ -63,7 +50,7 @@ pub(crate) fn searches<B: Backend>(
     study: &Study<'_, B>,
     plan: &Plan,
     cell: &Cell,
-) -> Work<Searches> {
+) -> Work<CellTask> {
     let evaluation = &study.experiment.evaluation;
     let mut theorems = theorems(study, "test", evaluation.limit)?;
     for job in theorems.jobs.iter_mut().take(evaluation.trees) {
@@ -76,7 +63,7 @@ pub(crate) fn searches<B: Backend>(
             job.time_left = Some(cap.saturating_sub(Duration::from_secs_f64(spent)));
         }
     }
-    Ok(Searches {
+    Ok(CellTask {
         objective: cell.objective.clone(),
         deployment: cell.deployment.clone(),
         log: study.path(cell.log()),
@@ -145,7 +132,9 @@ impl<B: Backend> Sampler<B> {
                 (config, generator)
             }
         };
-        Ok(&mut self.generator.insert(generator).1)
+        let generator = &mut self.generator.insert(generator).1;
+        generator.set_identity(study.identity(trained)?);
+        Ok(generator)
     }
 
     /// Searches cells of one model; `ended` gets each as it is done, with what came of it.
@@ -153,89 +142,50 @@ impl<B: Backend> Sampler<B> {
         &mut self,
         study: &Study<'_, B>,
         trained: &Trained,
-        cells: &[Searches],
+        cells: &[CellTask],
         ended: &mut dyn FnMut(usize, &CellRun) -> Result<()>,
     ) -> Work<()> {
         let Some(first) = cells.first() else { return Ok(()) };
         let policy = self.load(study, trained, &first.deployment)?;
-        let (plans, manifests): (Vec<_>, Vec<_>) =
-            cells.iter().map(|cell| describe(study, cell, policy)).unzip();
-        let tasks: Vec<CellTask<'_>> = cells
-            .iter()
-            .zip(plans.iter().zip(&manifests))
-            .map(|(cell, (plan, manifest))| CellTask {
-                log: &cell.log,
-                manifest,
-                theorems: &cell.theorems,
-                plan,
-            })
-            .collect();
-        let theorems = cells.iter().map(|cell| cell.theorems.jobs.len() as u64).sum();
-        let bar = Progress::new(theorems, "theorems");
-        let (mut proved, mut before) = (0, 0);
-        let mut watch = |_: usize, watched: Watched<'_>| {
-            match watched {
-                Watched::Before { done, proved: then } => {
-                    before += done as u64;
-                    bar.resumed_at(before);
-                    proved += then;
-                }
-                Watched::Finished(finished) => {
-                    bar.advance(1);
-                    proved += usize::from(finished.record.outcome == Outcome::Proved);
-                }
-            }
-            bar.set_message(format!("{proved} proved"));
-        };
-        let (mut failure, mut complete) = (None, true);
-        let mut done = |index: usize, run: CellRun| {
-            complete &= run.complete;
-            let told = bar.suspended(|| if run.complete { ended(index, &run) } else { Ok(()) });
-            if let Err(error) = told {
-                failure.get_or_insert(error);
-            }
-        };
+        let (experiment, evaluation) = (study.experiment, &study.experiment.evaluation);
+        let mut ledger = Ledger { ended, failure: None };
         let started = policy.work();
-        let run = run_cells(&tasks, &study.environment, policy, study.stop, &mut watch, &mut done);
-        bar.finish();
-        run?;
-        if let Some(error) = failure {
+        let runs = Evaluation {
+            environment: &study.environment,
+            policy,
+            seed: experiment.seed,
+            time_limit: evaluation.time_limit,
+            theorem_time_limit: evaluation.theorem_time_limit,
+            workload: Workload {
+                concurrency: evaluation.concurrency,
+                threads: experiment.prover_threads(),
+            },
+            provenance: study.provenance.clone(),
+            stop: study.stop,
+        }
+        .run(cells, &mut ledger)?;
+        if let Some(error) = ledger.failure {
             return Err(error.into());
         }
         time::Sampled::from(policy.work() - started).add(&study.path(trained.sampling()))?;
-        if complete { Ok(()) } else { Err(Error::Interrupted.into()) }
+        if runs.iter().all(|run| run.complete) { Ok(()) } else { Err(Error::Interrupted.into()) }
     }
 }
 
-/// How a cell is searched, and what its manifest says.
-fn describe<B: Backend>(
-    study: &Study<'_, B>,
-    cell: &Searches,
-    policy: &Generator<B>,
-) -> (SearchPlan, Manifest) {
-    let (experiment, deployment) = (study.experiment, &cell.deployment);
-    let plan = SearchPlan {
-        deployment: deployment.clone(),
-        seed: experiment.seed,
-        time_limit: experiment.evaluation.time_limit,
-        concurrency: experiment.evaluation.concurrency,
-        threads: experiment.prover_threads(),
-    };
-    let manifest = Manifest {
-        format: 1,
-        objective: cell.objective.clone(),
-        strategy: deployment.strategy().to_string(),
-        settings: serde_json::to_value(deployment).unwrap_or_default(),
-        budget: deployment.budget(),
-        seed: experiment.seed,
-        policy: policy.describe(),
-        environment: study.environment.describe(),
-        pool: cell.theorems.pool.clone(),
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        commit: study.provenance.commit.clone(),
-        command: study.provenance.command.clone(),
-    };
-    (plan, manifest)
+/// Books the cells that are done.
+struct Ledger<'a> {
+    ended: &'a mut dyn FnMut(usize, &CellRun) -> Result<()>,
+    failure: Option<Error>,
+}
+
+impl Observer for Ledger<'_> {
+    fn ended(&mut self, cell: usize, run: &CellRun) {
+        if run.complete
+            && let Err(error) = (self.ended)(cell, run)
+        {
+            self.failure.get_or_insert(error);
+        }
+    }
 }
 
 #[cfg(test)]

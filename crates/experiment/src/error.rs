@@ -118,7 +118,7 @@ caused!(
     catamount_traces::Error,
     catamount_objective::ObjectiveError,
     catamount_report::ReportError,
-    catamount_evaluate::cell::CellError,
+    catamount_evaluate::CellError,
     catamount_base::LinesError,
     catamount_data::Error,
 );

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use catamount_evaluate::Workload;
 use catamount_objective::Objective;
 use catamount_search::{Deployment, StrategyKind, Value};
 use catamount_traces::{Origin, Share, Split, Steps};
@@ -330,8 +331,8 @@ impl Default for EvaluationFile {
             limit: None,
             temperature: 0.8,
             max_tokens: 128,
-            concurrency: 128,
-            batch: 128,
+            concurrency: Workload::CONCURRENCY,
+            batch: Workload::BATCH,
             trees: 24,
             time_limit: None,
             theorem_time_limit: None,

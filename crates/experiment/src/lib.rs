@@ -30,4 +30,4 @@ pub use presets::{PRESETS, preset};
 pub use run::run;
 pub use schema::schema;
 pub use step::{Branch, Cell, Measurement, Step, Trained};
-pub use study::{Provenance, Study};
+pub use study::Study;

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use catamount_base::{Lines, LinesError};
-use catamount_evaluate::cell::sibling;
 use catamount_evaluate::log::TreeRecord;
+use catamount_evaluate::{CellTask, sibling};
 use catamount_model::Backend;
 use catamount_report::OffTrace;
 use catamount_traces::Trace;
 
-use crate::cells::{Sampler, Searches, theorems};
+use crate::cells::{Sampler, theorems};
 use crate::error::{Error, Work};
 use crate::plan::{MEASURED, Plan};
 use crate::step::{Measurement, Step, Trained, WARM_UP};
@@ -25,7 +25,7 @@ pub(crate) fn off_trace<B: Backend>(
     let mut theorems = theorems(study, "valid", Some(MEASURED))?;
     theorems.jobs.iter_mut().for_each(|job| job.tree = true);
     let log = study.path(measurement.log());
-    let searches = Searches {
+    let searches = CellTask {
         objective: WARM_UP.to_string(),
         deployment: measurement.deployment.clone(),
         log: log.clone(),

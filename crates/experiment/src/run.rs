@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use catamount_base::Progress;
+use catamount_evaluate::CellRun;
 use catamount_evaluate::log::Outcome;
-use catamount_evaluate::run::CellRun;
 use catamount_model::Backend;
 use catamount_report::{PLAN, PlannedCell, Report, Seeds, StudyPlan, report};
 
@@ -153,14 +153,14 @@ impl<B: Backend> Runner<'_, B> {
             let share = 100.0 * proved as f64 / theorems.max(1) as f64;
             say(format!(
                 "  {proved} of {theorems} proved ({share:.1} %), {errors} errors; {}",
-                run.spent
+                run.timing
             ));
             if errors > 0 {
                 // Not done: the same command tries them again.
                 say("  run the same command again to retry the errors");
                 return Ok(());
             }
-            self.stamps.finish(planned, run.spent.total)
+            self.stamps.finish(planned, run.timing.total)
         };
         sampler.search(self.study, trained, &searches, &mut ended).map_err(fail)?;
         self.sampler = sampler;

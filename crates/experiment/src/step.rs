@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamount_evaluate::cell::sibling;
+use catamount_evaluate::sibling;
 use catamount_search::Deployment;
 
 use crate::experiment::ObjectiveChoice;
@@ -142,7 +142,7 @@ fn log_outputs(log: &Path) -> Outputs {
         siblings.chain([log.to_path_buf()]).collect()
     };
     Outputs {
-        made: siblings(&["manifest.json", "trees.jsonl", "times.jsonl", "spent.json"]),
+        made: siblings(&["manifest.json", "trees.jsonl", "times.jsonl", "timing.json"]),
         // Clocks differ from run to run, and nobody relies on them.
         relied_on: siblings(&["manifest.json", "trees.jsonl"]),
         derived: Vec::new(),

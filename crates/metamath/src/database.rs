@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use catamount_base::Content;
 use rustc_hash::FxHashMap;
 
 use crate::assertion::{Assertion, AssertionId};
@@ -46,6 +47,8 @@ pub struct Unsupported {
 #[derive(Debug)]
 pub struct Database {
     pub(crate) path: PathBuf,
+    /// Of the file and of what it includes.
+    pub(crate) content: Content,
     pub(crate) source: metamath_rs::Database,
     pub(crate) symbols: FxHashMap<Box<str>, u32>,
     /// The variables of a symbol; more than one only where scopes redeclare it.
@@ -103,6 +106,11 @@ impl Database {
     /// What every assertion rests on.
     pub(crate) fn axioms(&self) -> &Axioms {
         self.axioms.get_or_init(|| Axioms::new(self))
+    }
+
+    /// What it is, wherever it lies: the hash of its text, included files and all.
+    pub fn content(&self) -> &Content {
+        &self.content
     }
 
     /// The file it was opened from.

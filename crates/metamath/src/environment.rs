@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catamount_search::{Checked, Environment, Fault, Session, StateId, Verdict};
+use catamount_search::{Checked, Environment, Fault, Identity, Session, StateId, Verdict};
 use catamount_traces::Theorem;
 use rayon::prelude::*;
 
@@ -79,6 +79,12 @@ impl Environment for Metamath {
             env!("CARGO_PKG_VERSION"),
             if self.database.allows_unproved() { ", unproved ones allowed" } else { "" }
         )
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::new("metamath")
+            .with("database", self.database.content())
+            .with("unproved theorems allowed", self.database.allows_unproved())
     }
 }
 

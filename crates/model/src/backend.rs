@@ -171,6 +171,11 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// The device, for manifests.
     fn describe(&self) -> String;
 
+    /// The numbers it computes in: another arithmetic samples other tactics.
+    fn arithmetic(&self) -> &'static str {
+        "f32"
+    }
+
     /// Runs a piece of work of many operations where the device likes it run: entering a pool of
     /// threads once is cheaper than once per operation.
     fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {

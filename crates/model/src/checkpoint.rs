@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use catamount_base::AtomicFile;
 use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors, View};
 
@@ -91,35 +92,22 @@ pub fn save<B: Backend>(model: &Model<B>, tokenizer: &Tokenizer, folder: &Path) 
     write_safetensors(&folder.join("model.safetensors"), tensors)
 }
 
-/// Writes a file under another name and moves it into place once it is on the disk.
+/// Writes a whole file or nothing.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let unfinished = unfinished(path);
-    let write = || -> std::io::Result<()> {
-        std::fs::write(&unfinished, bytes)?;
-        File::open(&unfinished)?.sync_all()?;
-        std::fs::rename(&unfinished, path)
-    };
-    write().inspect_err(|_| drop(std::fs::remove_file(&unfinished))).map_err(Error::file(path))
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".unfinished");
-    path.with_file_name(name)
+    catamount_base::write(path, bytes).map_err(Error::file(path))
 }
 
 /// Writes a safetensors file, whole or not at all.
 pub(crate) fn write_safetensors(path: &Path, tensors: BTreeMap<String, Numbers>) -> Result<()> {
-    let unfinished = unfinished(path);
     // transformers refuses files without a format.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
     let write = || -> std::io::Result<()> {
-        safetensors::serialize_to_file(tensors, Some(metadata), &unfinished)
+        let file = AtomicFile::create(path)?;
+        safetensors::serialize_to_file(tensors, Some(metadata), file.unfinished())
             .map_err(std::io::Error::other)?;
-        File::open(&unfinished)?.sync_all()?;
-        std::fs::rename(&unfinished, path)
+        file.commit()
     };
-    write().inspect_err(|_| drop(std::fs::remove_file(&unfinished))).map_err(Error::file(path))
+    write().map_err(Error::file(path))
 }
 
 /// A tensor about to be written.
@@ -160,10 +148,16 @@ pub(crate) struct SafetensorsSource {
 impl SafetensorsSource {
     /// Opens a folder's `model.safetensors`, or its shards by their index.
     pub fn open(folder: &Path) -> Result<Self> {
+        let (path, files) = Self::files(folder)?;
+        Self::open_files(path, files)
+    }
+
+    /// The weights of a folder: what messages call them, and their files.
+    pub fn files(folder: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
         let (single, index) =
             (folder.join("model.safetensors"), folder.join("model.safetensors.index.json"));
         if single.exists() || !index.exists() {
-            return Self::open_files(single.clone(), vec![single]);
+            return Ok((single.clone(), vec![single]));
         }
         let text = std::fs::read_to_string(&index).map_err(Error::file(&index))?;
         let json: serde_json::Value =
@@ -175,7 +169,7 @@ impl SafetensorsSource {
         names.sort_unstable();
         names.dedup();
         let files = names.iter().map(|name| folder.join(name)).collect();
-        Self::open_files(index, files)
+        Ok((index, files))
     }
 
     /// Opens these files.

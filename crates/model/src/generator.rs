@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use catamount_search::{Fault, Policy, Request, RequestId, Sample, Urn};
+use catamount_search::{Fault, Identity, Policy, Request, RequestId, Sample, Urn};
 
 use self::decoding::{Decoding, Finished, Last, Row, Walk};
 use self::prompts::Prompts;
@@ -93,6 +93,7 @@ pub struct Generator<B: Backend> {
     texts: Texts,
     config: GeneratorConfig,
     name: String,
+    identity: Identity,
     cache: Cache<B>,
     prefixes: Prefixes,
     prompts: Prompts<B>,
@@ -175,6 +176,7 @@ impl<B: Backend> Generator<B> {
             work: Work::default(),
             since: None,
             name: name.to_string(),
+            identity: Identity::new("model").with("name", name),
             texts: Texts::new(tokenizer, config.max_prompt),
             model,
             config,
@@ -197,6 +199,11 @@ impl<B: Backend> Generator<B> {
         Work { total: self.work.total + open, ..self.work }
     }
 
+    /// Says what is sampled from, by content (see [`crate::identity`]); until then it is its name.
+    pub fn set_identity(&mut self, identity: Identity) {
+        self.identity = identity;
+    }
+
     /// Gives the model and tokenizer back.
     pub fn into_parts(self) -> (Model<B>, Tokenizer) {
         (self.model, self.texts.into_tokenizer())
@@ -216,6 +223,7 @@ impl<B: Backend> Generator<B> {
         }
         let old = self.model.swap_adapter(adapter);
         self.name = name.to_string();
+        self.identity = Identity::new("model").with("name", name);
         self.prefixes = prefixes(&self.config);
         let (fixed, recording) = (self.decoding.is_fixed(), self.recording);
         self.prompts = Prompts::new(&self.model, self.config.max_prompt, fixed, recording)?;
@@ -437,6 +445,10 @@ impl<B: Backend> Policy for Generator<B> {
             "{} ({parameters} parameters, temperature {temperature}, top-p {top_p}) on {device}",
             self.name
         )
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity.clone().with("arithmetic", self.model.backend.arithmetic())
     }
 }
 

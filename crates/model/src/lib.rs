@@ -17,6 +17,7 @@ mod generator;
 mod gguf;
 #[cfg(feature = "hub")]
 mod hub;
+mod identity;
 mod model;
 mod named;
 mod names;
@@ -39,8 +40,9 @@ pub use generator::{Generator, GeneratorConfig, Work};
 pub use gguf::load_gguf;
 #[cfg(feature = "hub")]
 pub use hub::download;
+pub use identity::identity;
 pub use model::{Block, Linear, Model};
-pub use named::open;
+pub use named::{locate, open};
 pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
 pub use peft::{load_adapter, save_adapter};

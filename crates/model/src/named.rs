@@ -1,6 +1,6 @@
 //! Models by name: a folder, a GGUF file, or a name on the Hugging Face hub.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{Backend, Error, Model, Result, Tokenizer, load, load_gguf};
@@ -11,9 +11,9 @@ pub fn open<B: Backend>(
     backend: &Arc<B>,
     trained: bool,
 ) -> Result<(Model<B>, Tokenizer)> {
-    let path = Path::new(name);
+    let path = locate(name)?;
     if path.is_file() {
-        return load_gguf(path, Arc::clone(backend), trained);
+        return load_gguf(&path, Arc::clone(backend), trained);
     }
     if path.join("adapter_config.json").exists() && !path.join("config.json").exists() {
         return Err(Error::Input(format!(
@@ -21,23 +21,22 @@ pub fn open<B: Backend>(
              {name})"
         )));
     }
-    if path.is_dir() {
-        return load(path, Arc::clone(backend), trained);
-    }
-    from_hub(name, backend, trained)
+    load(&path, Arc::clone(backend), trained)
+}
+
+/// Where a model's files are: at a path, or where the hub's client keeps what it has fetched.
+pub fn locate(name: &str) -> Result<PathBuf> {
+    let path = Path::new(name);
+    if path.exists() { Ok(path.to_path_buf()) } else { from_hub(name) }
 }
 
 #[cfg(feature = "hub")]
-fn from_hub<B: Backend>(
-    name: &str,
-    backend: &Arc<B>,
-    trained: bool,
-) -> Result<(Model<B>, Tokenizer)> {
-    load(&crate::download(name, None)?, Arc::clone(backend), trained)
+fn from_hub(name: &str) -> Result<PathBuf> {
+    crate::download(name, None)
 }
 
 #[cfg(not(feature = "hub"))]
-fn from_hub<B: Backend>(name: &str, _: &Arc<B>, _: bool) -> Result<(Model<B>, Tokenizer)> {
+fn from_hub(name: &str) -> Result<PathBuf> {
     Err(Error::Input(format!(
         "there is no folder or GGUF file {name}; download the model first, or build with `cargo \
          install --path crates/catamount --features hub` to load models from the Hugging Face hub \

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use catamount_search::{Fault, Policy, Request, RequestId, Sample};
+use catamount_search::{Fault, Identity, Policy, Request, RequestId, Sample};
 
 use client::{Client, Job};
 
@@ -287,6 +287,19 @@ impl Policy for Http {
         format!(
             "http ({model} at {url}; temperature {temperature}, top-p {top_p}; prompt {prompt:?})"
         )
+    }
+
+    fn identity(&self) -> Identity {
+        let settings = &self.settings;
+        Identity::new("http")
+            .with("url", secrets::shown(&settings.url))
+            .with("model", settings.model.as_deref().unwrap_or("the server's"))
+            .with("prompt", format!("{:?}", settings.prompt))
+            .with("stop", format!("{:?}", settings.stop))
+            .with("temperature", settings.temperature)
+            .with("top-p", settings.top_p)
+            .with("max tokens", settings.max_tokens)
+            .with("grouped", settings.grouped)
     }
 }
 

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use catamount_search::{DRAWN_OUT, Fault, Policy, Request, RequestId, Sample, Stream, Urn};
+use catamount_base::Content;
+use catamount_search::{
+    DRAWN_OUT, Fault, Identity, Policy, Request, RequestId, Sample, Stream, Urn,
+};
 use catamount_traces::{Trace, read_any};
 use rayon::prelude::*;
 
@@ -43,6 +46,8 @@ pub enum NgramError {
 /// sampled at, and the same traces give the same policy.
 pub struct Ngram {
     model: Model,
+    /// Of the demonstrations.
+    content: Content,
     temperature: f64,
     /// Running sums of frequency^(1/temperature), for the tactics that no context speaks for.
     tempered: Vec<f64>,
@@ -77,9 +82,18 @@ impl Ngram {
         if traces.is_empty() {
             return Err(NgramError::Empty);
         }
+        let steps = traces.iter().flat_map(|trace| &trace.steps);
+        let content = Content::of_texts(steps.flat_map(|step| [&step.state, &step.tactic]));
         let model = Model::fit(&traces);
         let tempered = running_sums(model.frequency.iter().map(|p| p.powf(1.0 / temperature)));
-        Ok(Ngram { model, temperature, tempered, pending: Vec::new(), kept: HashMap::new() })
+        Ok(Ngram {
+            model,
+            content,
+            temperature,
+            tempered,
+            pending: Vec::new(),
+            kept: HashMap::new(),
+        })
     }
 
     /// Fits to a file of traces in any format.
@@ -281,6 +295,12 @@ impl Policy for Ngram {
             "ngram (contexts, neighbours and frequencies; {tactics} tactics; temperature \
              {temperature})"
         )
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::new("ngram")
+            .with("demonstrations", &self.content)
+            .with("temperature", self.temperature)
     }
 }
 

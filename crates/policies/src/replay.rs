@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use catamount_search::{Fault, Policy, Request, RequestId, Sample, Stream};
+use catamount_base::Content;
+use catamount_search::{Fault, Identity, Policy, Request, RequestId, Sample, Stream};
 use catamount_traces::Trace;
 
 /// The tactic played where there is no other to be wrong with.
@@ -16,6 +17,8 @@ pub struct Replay {
     right: HashMap<String, usize>,
     tactics: Vec<String>,
     p: f64,
+    /// Of the demonstrations.
+    content: Content,
     pending: Vec<Request>,
 }
 
@@ -23,6 +26,7 @@ impl Replay {
     /// A policy that plays these traces, each step with probability `p` (held to between 0 and 1).
     pub fn new<'a>(traces: impl IntoIterator<Item = &'a Trace>, p: f64) -> Self {
         let steps: Vec<_> = traces.into_iter().flat_map(|trace| &trace.steps).collect();
+        let content = Content::of_texts(steps.iter().flat_map(|s| [&s.state, &s.tactic]));
         // One wrong tactic at least, and an order that does not depend on that of the traces.
         let names: BTreeSet<&str> =
             steps.iter().map(|step| step.tactic.as_str()).chain([NOISE]).collect();
@@ -33,7 +37,7 @@ impl Replay {
             right.entry(step.state.clone()).or_insert(place);
         }
         let p = if p.is_nan() { 0.0 } else { p.clamp(0.0, 1.0) };
-        Replay { right, tactics, p, pending: Vec::new() }
+        Replay { right, tactics, p, content, pending: Vec::new() }
     }
 
     fn draw(&self, state: &str, stream: Stream) -> Sample {
@@ -72,5 +76,9 @@ impl Policy for Replay {
 
     fn describe(&self) -> String {
         format!("replay (p = {}; {} states)", self.p, self.right.len())
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::new("replay").with("demonstrations", &self.content).with("p", self.p)
     }
 }

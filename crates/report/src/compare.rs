@@ -10,16 +10,33 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use catamount_evaluate::log::Outcome;
+use catamount_evaluate::{Log, LogError};
 use catamount_statistics::{self as statistics, Bootstrap, Rate, Theorem, bootstrap, holm, wilson};
 use serde::Serialize;
-
-use crate::cell::{Cell, LogError};
 
 /// Resamples of the cross-check; enough for two decimals of a percentage point.
 const RESAMPLES: u32 = 10_000;
 const BOOTSTRAP_SEED: u64 = 0;
 /// At most this many names are listed in a text; the JSON has all of them.
 const NAMED: usize = 8;
+
+/// Why logs could not be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// One of them could not be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// They are not of the same experiment.
+    #[error("cannot compare {} with {}: {reason}", a.display(), b.display())]
+    Different {
+        /// The first log.
+        a: PathBuf,
+        /// The second log.
+        b: PathBuf,
+        /// What differs.
+        reason: String,
+    },
+}
 
 /// A paired comparison of log B with log A, ready to print or to write as JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -60,16 +77,16 @@ pub struct Side {
 }
 
 /// Compares log B with log A: the gain is B's.
-pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LogError> {
+pub fn compare(a: &Path, b: &Path) -> Result<Comparison, CompareError> {
     compare_seeds(&[a.to_path_buf()], &[b.to_path_buf()])
 }
 
 /// Compares several logs with the same log A, each p corrected (Holm) for the whole family.
-pub fn compare_family(a: &Path, others: &[PathBuf]) -> Result<Vec<Comparison>, LogError> {
-    let first = Cell::read(a)?;
+pub fn compare_family(a: &Path, others: &[PathBuf]) -> Result<Vec<Comparison>, CompareError> {
+    let first = Log::read(a)?;
     let mut family = Vec::new();
     for other in others {
-        family.push(compare_cells(&[&first], &[&Cell::read(other)?])?);
+        family.push(compare_cells(&[&first], &[&Log::read(other)?])?);
     }
     let corrected = holm(&family.iter().map(|c| c.paired.p).collect::<Vec<_>>());
     for (comparison, p) in family.iter_mut().zip(corrected) {
@@ -79,22 +96,22 @@ pub fn compare_family(a: &Path, others: &[PathBuf]) -> Result<Vec<Comparison>, L
 }
 
 /// Compares several seeds of B with the same seeds of A, the theorem being the unit.
-pub fn compare_seeds(a: &[PathBuf], b: &[PathBuf]) -> Result<Comparison, LogError> {
+pub fn compare_seeds(a: &[PathBuf], b: &[PathBuf]) -> Result<Comparison, CompareError> {
     let read =
-        |paths: &[PathBuf]| paths.iter().map(|p| Cell::read(p)).collect::<Result<Vec<_>, _>>();
+        |paths: &[PathBuf]| paths.iter().map(|p| Log::read(p)).collect::<Result<Vec<_>, _>>();
     let (a, b) = (read(a)?, read(b)?);
     compare_cells(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>())
 }
 
 /// Compares cells that were read already.
-pub fn compare_cells(a: &[&Cell], b: &[&Cell]) -> Result<Comparison, LogError> {
+pub fn compare_cells(a: &[&Log], b: &[&Log]) -> Result<Comparison, CompareError> {
     let set = Paired::new(&match_seeds(a, b)?);
     if set.theorems.is_empty() {
         return Err(different(a, b, "no theorem was completed in both"));
     }
     let paired = statistics::Comparison::of_theorems(&set.theorems)
         .map_err(|e| different(a, b, &e.to_string()))?;
-    let side = |cells: &[&Cell], solved: f64| Side {
+    let side = |cells: &[&Log], solved: f64| Side {
         logs: cells.iter().map(|c| c.path.clone()).collect(),
         label: label(cells),
         rate: wilson(solved, paired.n),
@@ -132,7 +149,7 @@ pub fn compare_cells(a: &[&Cell], b: &[&Cell]) -> Result<Comparison, LogError> {
 
 /// The statistics alone, for tables that compare many cells at once; `None` when they cannot be
 /// compared.
-pub(crate) fn paired_statistics(a: &[&Cell], b: &[&Cell]) -> Option<statistics::Comparison> {
+pub(crate) fn paired_statistics(a: &[&Log], b: &[&Log]) -> Option<statistics::Comparison> {
     let set = Paired::new(&match_seeds(a, b).ok()?);
     statistics::Comparison::of_theorems(&set.theorems).ok().filter(|c| c.n > 0)
 }
@@ -147,7 +164,7 @@ struct Paired<'a> {
 }
 
 impl<'a> Paired<'a> {
-    fn new(pairs: &[(&'a Cell, &'a Cell)]) -> Self {
+    fn new(pairs: &[(&'a Log, &'a Log)]) -> Self {
         let mut all: BTreeSet<&str> = BTreeSet::new();
         for cell in pairs.iter().flat_map(|(x, y)| [x, y]) {
             all.extend(cell.records.keys().map(String::as_str));
@@ -183,7 +200,7 @@ impl<'a> Paired<'a> {
 }
 
 /// Pairs the cells of both sides seed by seed, refusing what is not the same experiment.
-fn match_seeds<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Result<Vec<(&'a Cell, &'a Cell)>, LogError> {
+fn match_seeds<'a>(a: &[&'a Log], b: &[&'a Log]) -> Result<Vec<(&'a Log, &'a Log)>, CompareError> {
     if a.is_empty() || a.len() != b.len() {
         return Err(different(
             a,
@@ -199,24 +216,27 @@ fn match_seeds<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Result<Vec<(&'a Cell, &'a 
         a.iter().chain(b).filter_map(|c| c.manifest.as_ref().map(|m| (*c, m))).collect();
     if let Some(((first, m), rest)) = manifests.split_first() {
         for (other, n) in rest {
-            let reason = if m.pool.hash != n.pool.hash {
+            let reason = if m.identity.pool != n.identity.pool {
                 format!(
                     "different pools ({} with hash {}, and {} with hash {})",
-                    m.pool.file, m.pool.hash, n.pool.file, n.pool.hash
+                    m.pool.file,
+                    m.identity.pool.short(),
+                    n.pool.file,
+                    n.identity.pool.short()
                 )
-            } else if m.budget != n.budget {
-                format!("different budgets ({} and {})", m.budget, n.budget)
+            } else if m.budget() != n.budget() {
+                format!("different budgets ({} and {})", m.budget(), n.budget())
             } else {
                 continue;
             };
-            return Err(LogError::Different {
+            return Err(CompareError::Different {
                 a: first.path.clone(),
                 b: other.path.clone(),
                 reason,
             });
         }
     }
-    let seed = |c: &Cell| c.manifest.as_ref().map(|m| m.seed);
+    let seed = |c: &Log| c.manifest.as_ref().map(|m| m.seed());
     if a.len() == 1 {
         if let (Some(x), Some(y)) = (seed(a[0]), seed(b[0]))
             && x != y
@@ -225,13 +245,13 @@ fn match_seeds<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Result<Vec<(&'a Cell, &'a 
         }
         return Ok(vec![(a[0], b[0])]);
     }
-    let sorted = |cells: &[&'a Cell]| {
+    let sorted = |cells: &[&'a Log]| {
         let mut cells = cells.to_vec();
         cells.sort_by_key(|c| seed(c));
         cells
     };
     let (sorted_a, sorted_b) = (sorted(a), sorted(b));
-    let seeds = |cells: &[&Cell]| cells.iter().map(|c| seed(c)).collect::<Vec<_>>();
+    let seeds = |cells: &[&Log]| cells.iter().map(|c| seed(c)).collect::<Vec<_>>();
     let (x, y) = (seeds(&sorted_a), seeds(&sorted_b));
     if x != y || x.iter().any(Option::is_none) {
         let show = |seeds: &[Option<u64>]| {
@@ -249,20 +269,20 @@ fn match_seeds<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Result<Vec<(&'a Cell, &'a 
     Ok(sorted_a.into_iter().zip(sorted_b).collect())
 }
 
-fn different(a: &[&Cell], b: &[&Cell], reason: &str) -> LogError {
-    let first = |cells: &[&Cell]| cells.first().map(|c| c.path.clone()).unwrap_or_default();
-    LogError::Different { a: first(a), b: first(b), reason: reason.to_owned() }
+fn different(a: &[&Log], b: &[&Log], reason: &str) -> CompareError {
+    let first = |cells: &[&Log]| cells.first().map(|c| c.path.clone()).unwrap_or_default();
+    CompareError::Different { a: first(a), b: first(b), reason: reason.to_owned() }
 }
 
-fn label(cells: &[&Cell]) -> String {
+fn label(cells: &[&Log]) -> String {
     match cells {
         [one] => one.label(),
         many => many.first().map_or_else(String::new, |c| match &c.manifest {
             Some(m) => format!(
                 "{} under {} at N = {}, {} seeds",
                 m.objective,
-                m.strategy,
-                m.budget,
+                m.strategy(),
+                m.budget(),
                 many.len()
             ),
             None => c.name.clone(),
@@ -270,8 +290,8 @@ fn label(cells: &[&Cell]) -> String {
     }
 }
 
-fn environment_note(a: &[&Cell], b: &[&Cell]) -> Option<String> {
-    let of = |cells: &[&Cell]| {
+fn environment_note(a: &[&Log], b: &[&Log]) -> Option<String> {
+    let of = |cells: &[&Log]| {
         cells.first().and_then(|c| c.manifest.as_ref()).map(|m| m.environment.clone())
     };
     let (x, y) = (of(a)?, of(b)?);

@@ -11,7 +11,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cell;
+#![forbid(unsafe_code)]
+
 mod compare;
 mod figures;
 mod names;
@@ -25,8 +26,9 @@ mod tables;
 mod training;
 mod trees;
 
-pub use cell::{Cell, LogError, Tally};
-pub use compare::{Comparison, Side, compare, compare_cells, compare_family, compare_seeds};
+pub use compare::{
+    CompareError, Comparison, Side, compare, compare_cells, compare_family, compare_seeds,
+};
 pub use report::{Report, report};
 pub use run::ReportError;
 pub use study::{

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use catamount_base::Content;
+use catamount_evaluate::{Log, is_sidecar};
 use catamount_statistics::{self as statistics, Rate, wilson};
 use serde::de::DeserializeOwned;
 
-use crate::cell::Cell;
 use crate::compare::paired_statistics;
 use crate::names::{CONTROL, Objective, strategy_rank};
 use crate::reading::Reading;
@@ -63,13 +64,13 @@ pub(crate) struct Group {
     pub(crate) strategy: String,
     pub(crate) budget: u64,
     /// By seed.
-    pub(crate) cells: BTreeMap<u64, Cell>,
+    pub(crate) cells: BTreeMap<u64, Log>,
 }
 
 impl Group {
     /// The rate over theorems completed at every seed.
     pub(crate) fn rate(&self) -> Rate {
-        let cells: Vec<&Cell> = self.cells.values().collect();
+        let cells: Vec<&Log> = self.cells.values().collect();
         let Some((first, rest)) = cells.split_first() else { return wilson(0.0, 0) };
         let (mut n, mut solved) = (0, 0.0);
         for name in first.records.keys() {
@@ -97,8 +98,8 @@ impl Group {
     pub(crate) fn against(&self, base: &Group) -> Option<statistics::Comparison> {
         let seeds: Vec<u64> =
             self.cells.keys().filter(|s| base.cells.contains_key(s)).copied().collect();
-        let a: Vec<&Cell> = seeds.iter().map(|s| &base.cells[s]).collect();
-        let b: Vec<&Cell> = seeds.iter().map(|s| &self.cells[s]).collect();
+        let a: Vec<&Log> = seeds.iter().map(|s| &base.cells[s]).collect();
+        let b: Vec<&Log> = seeds.iter().map(|s| &self.cells[s]).collect();
         paired_statistics(&a, &b)
     }
 
@@ -164,15 +165,15 @@ impl Run {
             if is_sidecar(&path) {
                 continue;
             }
-            match Cell::read(&path) {
+            match Log::read(&path) {
                 Ok(cell) => cells.push(cell),
                 Err(e) => self.notes.push(format!("left out: {e}")),
             }
         }
         // One report, one pool: the one most cells have. Cells of another are named, not mixed in.
-        let mut pools: BTreeMap<String, usize> = BTreeMap::new();
+        let mut pools: BTreeMap<Content, usize> = BTreeMap::new();
         for m in cells.iter().filter_map(|c| c.manifest.as_ref()) {
-            *pools.entry(m.pool.hash.clone()).or_default() += 1;
+            *pools.entry(m.identity.pool.clone()).or_default() += 1;
         }
         let pool = pools.iter().max_by_key(|(_, n)| **n).map(|(hash, _)| hash.clone());
         for cell in cells {
@@ -183,29 +184,31 @@ impl Run {
                 ));
                 continue;
             };
-            if pool.as_ref() != Some(&m.pool.hash) {
+            if pool.as_ref() != Some(&m.identity.pool) {
                 self.notes.push(format!(
                     "left out: {} ({}) was run on another pool ({}, hash {}) than most cells here",
                     cell.path.display(),
                     cell.label(),
                     m.pool.file,
-                    m.pool.hash
+                    m.identity.pool.short()
                 ));
                 continue;
             }
             let at = |g: &Group| {
-                g.objective.full == m.objective && g.strategy == m.strategy && g.budget == m.budget
+                g.objective.full == m.objective
+                    && g.strategy == m.strategy().name()
+                    && g.budget == m.budget()
             };
             let index = self.groups.iter().position(at).unwrap_or_else(|| {
                 self.groups.push(Group {
                     objective: Objective::parse(&m.objective),
-                    strategy: m.strategy.clone(),
-                    budget: m.budget,
+                    strategy: m.strategy().to_string(),
+                    budget: m.budget(),
                     cells: BTreeMap::new(),
                 });
                 self.groups.len() - 1
             });
-            if let Some(before) = self.groups[index].cells.get(&m.seed) {
+            if let Some(before) = self.groups[index].cells.get(&m.seed()) {
                 self.notes.push(format!(
                     "left out: {} says it is {}, as {} does; remove one of them",
                     cell.path.display(),
@@ -215,7 +218,7 @@ impl Run {
                 continue;
             }
             self.notes.extend(cell.notes.iter().cloned());
-            self.groups[index].cells.insert(m.seed, cell);
+            self.groups[index].cells.insert(m.seed(), cell);
         }
         if self.groups.is_empty() {
             let reason = if self.notes.is_empty() {
@@ -373,19 +376,9 @@ impl Run {
         objectives
     }
 
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Group, u64, &Cell)> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Group, u64, &Log)> {
         self.groups.iter().flat_map(|g| g.cells.iter().map(move |(seed, cell)| (g, *seed, cell)))
     }
-}
-
-/// Whether a file is `NAME.KIND.jsonl` beside a log `NAME.jsonl`: trees, times, whatever a cell
-/// keeps besides its results.
-fn is_sidecar(path: &Path) -> bool {
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let inner = name.strip_suffix(".jsonl").unwrap_or(&name);
-    inner
-        .rsplit_once('.')
-        .is_some_and(|(cell, _)| path.with_file_name(format!("{cell}.jsonl")).is_file())
 }
 
 /// A JSON file, if it is there.

@@ -140,7 +140,9 @@ pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
 fn sources(run: &Run) -> Vec<(&Group, PathBuf)> {
     let mut sources: Vec<(&Group, PathBuf)> = Vec::new();
     for group in run.groups.iter().rev() {
-        let Some(path) = group.cells.values().find_map(crate::cell::Cell::trees) else { continue };
+        let Some(path) = group.cells.values().find_map(catamount_evaluate::Log::trees) else {
+            continue;
+        };
         if !sources
             .iter()
             .any(|(g, _)| g.objective == group.objective && g.strategy == group.strategy)

@@ -5,8 +5,9 @@ mod synthetic;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use catamount_evaluate::Log;
 use catamount_evaluate::log::{Outcome, Record};
-use catamount_report::{Cell, LogError, compare, compare_family, compare_seeds};
+use catamount_report::{CompareError, compare, compare_family, compare_seeds};
 use synthetic::{manifest, record, theorem, write_cell};
 
 fn result(name: &str, outcome: Outcome) -> Record {
@@ -112,7 +113,7 @@ fn logs_of_different_experiments_are_refused_by_name() {
     let records = [result("t", Outcome::Proved)];
     let base = write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 1), &records);
     let mut other_pool = manifest("ua", "bfs", 16, 1, 1);
-    other_pool.pool.hash = "ffff".into();
+    other_pool.identity.pool = catamount_base::Content::of("another");
     for (m, what) in [
         (manifest("ua", "bfs", 64, 1, 1), "different budgets (16 and 64)"),
         (manifest("ua", "bfs", 16, 2, 1), "different seeds (1 and 2)"),
@@ -121,7 +122,7 @@ fn logs_of_different_experiments_are_refused_by_name() {
         let other = write_cell(&dir.path().join("other"), &m, &records);
         let error = compare(&base, &other).unwrap_err();
         let text = error.to_string();
-        assert!(matches!(error, LogError::Different { .. }) && text.contains(what), "{text}");
+        assert!(matches!(error, CompareError::Different { .. }) && text.contains(what), "{text}");
         assert!(text.contains("ce-bfs-16-1.jsonl") && text.contains("ua-bfs"), "{text}");
     }
     let disjoint = write_cell(
@@ -149,7 +150,7 @@ fn damaged_lines() {
     let half = serde_json::to_string(&result("c", Outcome::Proved)).unwrap();
 
     fs::write(&path, format!("{whole}{}", &half[..40])).unwrap();
-    let cell = Cell::read(&path).unwrap();
+    let cell = Log::read(&path).unwrap();
     assert_eq!(cell.records.len(), 2);
     assert!(
         cell.notes.iter().any(|n| n.contains("line 3, the last, is unfinished")),
@@ -161,26 +162,26 @@ fn damaged_lines() {
     let mut bytes = whole.clone().into_bytes();
     bytes.extend(b"{\"theorem\":\"\xe2\x88");
     fs::write(&path, bytes).unwrap();
-    assert_eq!(Cell::read(&path).unwrap().records.len(), 2);
+    assert_eq!(Log::read(&path).unwrap().records.len(), 2);
 
     fs::write(&path, format!("{}\n{whole}", &half[..40])).unwrap();
-    let error = Cell::read(&path).unwrap_err().to_string();
+    let error = Log::read(&path).unwrap_err().to_string();
     assert!(
         error.contains(".jsonl:1: not a cell record") && error.contains("remove this line"),
         "{error}"
     );
 
     fs::write(&path, "").unwrap();
-    assert!(Cell::read(&path).unwrap().records.is_empty());
+    assert!(Log::read(&path).unwrap().records.is_empty());
     assert!(
-        Cell::read(&dir.path().join("nowhere.jsonl"))
+        Log::read(&dir.path().join("nowhere.jsonl"))
             .unwrap_err()
             .to_string()
             .contains("nowhere.jsonl")
     );
     fs::write(&path, whole).unwrap();
     fs::write(path.with_extension("manifest.json"), "{").unwrap();
-    assert!(Cell::read(&path).unwrap_err().to_string().contains("not a cell manifest"));
+    assert!(Log::read(&path).unwrap_err().to_string().contains("not a cell's manifest"));
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn repeated_theorems() {
         result("twice", Outcome::Error),
     ];
     let path = write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 3), &records);
-    let cell = Cell::read(&path).unwrap();
+    let cell = Log::read(&path).unwrap();
     assert_eq!(cell.solved("retried"), Some(true));
     assert_eq!(cell.solved("twice"), Some(true), "an error never replaces a result");
     assert_eq!(cell.solved("differs"), Some(true), "the last result counts");
@@ -210,9 +211,13 @@ fn a_proof_beyond_the_budget_is_none() {
     let dir = tempfile::tempdir().unwrap();
     let late = Record { expansions: 17, ..result("late", Outcome::Proved) };
     let path = write_cell(dir.path(), &manifest("ce", "bfs", 16, 1, 1), &[late]);
-    let cell = Cell::read(&path).unwrap();
-    assert_eq!(cell.solved("late"), Some(false));
-    assert!(cell.notes[0].contains("late (expansion 17)"), "{:?}", cell.notes);
+    let cell = Log::read(&path).unwrap();
+    assert_eq!(cell.solved("late"), None);
+    assert!(
+        cell.notes[0].contains("late: 17 expansions within a budget of 16"),
+        "{:?}",
+        cell.notes
+    );
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 use catamount_traces::Theorem;
 
+use crate::Identity;
+
 /// A state inside one session; the root is always `StateId(0)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StateId(pub u32);
@@ -67,6 +69,11 @@ pub trait Environment: Send + Sync {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault>;
     /// Re-checks a finished proof from scratch, independently of any session.
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault>;
-    /// What the environment is and which version, for manifests: name, library, toolchain.
+    /// What the environment is and which version, for people: name, library, toolchain.
     fn describe(&self) -> String;
+    /// What the environment is by content: library, toolchain, limits on a tactic. What it says of
+    /// itself, unless it knows better.
+    fn identity(&self) -> Identity {
+        Identity::new("environment").with("description", self.describe())
+    }
 }

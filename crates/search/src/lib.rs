@@ -12,6 +12,7 @@ mod deployment;
 mod depth_first;
 mod descent;
 mod environment;
+mod identity;
 #[macro_use]
 mod kind;
 mod monte_carlo;
@@ -29,6 +30,7 @@ pub use catamount_base::Stream;
 pub use deployment::{Deployment, Overrides};
 pub use depth_first::{Backtrack, DepthFirst, Dfs, Rdfs, Vdfs};
 pub use environment::{Checked, Environment, Fault, Session, StateId, Verdict};
+pub use identity::Identity;
 pub use kind::{Method, StrategyKind, UnknownStrategy};
 pub use monte_carlo::{MonteCarlo, MonteCarloSettings};
 pub use parameter::{Parameter, ParameterHelp, SettingError, Value};

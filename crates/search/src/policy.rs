@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use catamount_base::Stream;
 
-use crate::{Fault, Urn};
+use crate::{Fault, Identity, Urn};
 
 /// Ties an answer to its question.
 pub type RequestId = u64;
@@ -56,8 +56,13 @@ pub trait Policy: Send {
     fn interrupt(&self) -> Option<Arc<AtomicBool>> {
         None
     }
-    /// What the policy is, for manifests.
+    /// What the policy is, for people: names, places, devices.
     fn describe(&self) -> String;
+    /// What the policy is by content, apart from how it is sampled, which the deployment says. What
+    /// it says of itself, unless it knows better.
+    fn identity(&self) -> Identity {
+        Identity::new("policy").with("description", self.describe())
+    }
     /// Whether it heeds [`Request::urn`], exactly. For a policy that does not, whoever asks has to
     /// draw again where a tactic is repeated.
     fn draws_without_replacement(&self) -> bool {

@@ -25,7 +25,7 @@ class HFPolicy:
         model: Any,
         tokenizer: Any,
         *,
-        temperature: float = 1.0,
+        temperature: float = 0.8,
         max_tokens: int = 128,
         batch_rows: int = 64,
         name: str | None = None,

@@ -1,8 +1,14 @@
 //! A prover and a policy small enough to know everything about: prove that a number can be counted
 //! down to zero.
 
-use std::collections::VecDeque;
+#![allow(dead_code, reason = "not every program that shares this module needs all of it")]
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use catamount_evaluate::driver::{CellEvent, Finished, Job, Plan, Searches, Workload, search};
+use catamount_evaluate::log::Provenance;
 use catamount_search::{
     Checked, Environment, Fault, Policy, Request, RequestId, Sample, Session, StateId, Verdict,
 };
@@ -72,7 +78,6 @@ impl Environment for Countdown {
 
 /// Samples `sub 1` to `sub 6` uniformly, answering at most `batch` questions a poll, the newest
 /// first.
-#[allow(dead_code, reason = "not every program that shares this module asks it")]
 pub struct Uniform {
     pub batch: usize,
     pub queue: VecDeque<Request>,
@@ -101,7 +106,6 @@ impl Policy for Uniform {
 }
 
 /// Takes questions and never answers them.
-#[allow(dead_code, reason = "not every program that shares this module asks it")]
 pub struct Mute;
 
 impl Policy for Mute {
@@ -114,4 +118,28 @@ impl Policy for Mute {
     fn describe(&self) -> String {
         "mute".into()
     }
+}
+
+/// Searches one cell.
+pub fn search_one(
+    environment: &Arc<dyn Environment>,
+    policy: &mut dyn Policy,
+    jobs: Vec<Job>,
+    plan: &Plan,
+    workload: Workload,
+    stop: &AtomicBool,
+) -> Vec<Finished> {
+    let mut all = Vec::new();
+    let mut watch = |event| {
+        if let CellEvent::Finished(_, finished) = event {
+            all.push(*finished);
+        }
+    };
+    let cells = vec![Searches { plan: plan.clone(), jobs }];
+    search(environment, policy, cells, workload, stop, &mut watch);
+    all
+}
+
+pub fn provenance() -> Provenance {
+    Provenance { version: "0".into(), commit: None, command: "test".into() }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use catamount_evaluate::driver::{Job, Plan, search_all};
+use catamount_evaluate::driver::{CellEvent, Job, Plan, Searches, Workload, search};
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_lean::Lean;
 use catamount_policies::Ngram;
@@ -41,18 +41,18 @@ pub fn evaluate(lean: &Arc<dyn Environment>, strategy: StrategyKind, every: usiz
         time_left: None,
         tree: false,
     };
-    let plan = Plan {
-        deployment: Deployment::new(strategy, 16).unwrap(),
-        seed: 7,
-        time_limit: None,
-        concurrency: 6,
-        threads: 6,
-    };
+    let plan =
+        Plan { deployment: Deployment::new(strategy, 16).unwrap(), seed: 7, time_limit: None };
     let mut records = Vec::new();
     let jobs = searched.iter().step_by(every).map(job).collect();
-    search_all(lean, &mut policy, jobs, &plan, &AtomicBool::new(false), &mut |done| {
-        records.push(done.record)
-    });
+    let mut watch = |event| {
+        if let CellEvent::Finished(_, done) = event {
+            records.push(done.record);
+        }
+    };
+    let workload = Workload { concurrency: 6, threads: 6 };
+    let cells = vec![Searches { plan, jobs }];
+    search(lean, &mut policy, cells, workload, &AtomicBool::new(false), &mut watch);
     records.sort_by(|a, b| a.theorem.cmp(&b.theorem));
     records
 }

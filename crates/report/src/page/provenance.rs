@@ -55,11 +55,11 @@ pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
             facts.push((name.to_owned(), values.into_iter().collect::<Vec<_>>().join("; ")));
         }
     };
-    of("commit of the cells", &|m| m.commit.clone());
-    of("version", &|m| Some(m.version.clone()));
-    of("seeds of the cells", &|m| Some(m.seed.to_string()));
+    of("commit of the cells", &|m| m.provenance.commit.clone());
+    of("version", &|m| Some(m.provenance.version.clone()));
+    of("seeds of the cells", &|m| Some(m.seed().to_string()));
     of("pool", &|m| Some(m.pool.file.clone()));
-    of("pool hash", &|m| Some(m.pool.hash.clone()));
+    of("pool hash", &|m| Some(m.identity.pool.short().to_owned()));
     of("steps of the pool", &|m| m.pool.steps.clone());
     of("environment", &|m| Some(m.environment.clone()));
     of("policies", &|m| Some(m.policy.clone()));
@@ -94,7 +94,7 @@ pub(crate) fn html(run: &Run) -> String {
                 out,
                 "<tr><th scope=\"row\">{}</th><td><code>{}</code></td></tr>",
                 escape(&cell.label()),
-                escape(&m.command)
+                escape(&m.provenance.command)
             );
         }
     }

@@ -3,10 +3,16 @@
 
 #![allow(dead_code)]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catamount_evaluate::log::{Manifest, Outcome, Pool, Record, TreeExpansion, TreeRecord};
+use catamount_base::Content;
+use catamount_evaluate::log::{
+    Manifest, Outcome, Pool, Provenance, Record, TreeExpansion, TreeRecord,
+};
+use catamount_evaluate::{CellIdentity, FORMAT, Limits};
+use catamount_search::{Deployment, Identity};
 use catamount_statistics::Random;
 use serde_json::json;
 
@@ -84,27 +90,34 @@ pub fn manifest(
     seed: u64,
     theorems: usize,
 ) -> Manifest {
+    let deployment = Deployment::new(strategy.parse().unwrap(), budget).unwrap();
     Manifest {
-        format: 1,
+        identity: CellIdentity {
+            format: FORMAT,
+            policy: Identity::new("synthetic").with("objective", objective),
+            environment: Identity::new("synthetic"),
+            pool: Content::of("5b1f0c"),
+            deployment,
+            seed,
+            limits: Limits::default(),
+        },
         objective: objective.into(),
-        strategy: strategy.into(),
-        settings: json!({"alpha": 0.5}),
-        budget,
-        seed,
         policy: format!("synthetic policy trained with {objective}"),
         environment: "synthetic environment 1".into(),
         pool: Pool {
             file: "data/heldout.jsonl".into(),
-            hash: "5b1f0c".into(),
             theorems,
             steps: Some("2-5".into()),
+            names: Vec::new(),
         },
-        version: "0.1.0".into(),
-        commit: Some("0123abc".into()),
-        command: format!(
-            "catamount evaluate --strategy {strategy} --budget {budget} --policy \
-             {objective}.safetensors"
-        ),
+        provenance: Provenance {
+            version: "0.1.0".into(),
+            commit: Some("0123abc".into()),
+            command: format!(
+                "catamount eval --strategy {strategy} --budget {budget} --policy \
+                 {objective}.safetensors"
+            ),
+        },
     }
 }
 
@@ -128,6 +141,7 @@ pub fn record(name: &str, objective: &str, strategy: &str, budget: u64, seed: u6
     }
     let proved = at == p.len();
     Record {
+        cell: String::new(),
         theorem: name.into(),
         outcome: if proved { Outcome::Proved } else { Outcome::Budget },
         expansions: spent,
@@ -136,6 +150,7 @@ pub fn record(name: &str, objective: &str, strategy: &str, budget: u64, seed: u6
         demonstrated: Some(p.len()),
         valid: spent * 2 / 5,
         rejected: spent - spent * 2 / 5,
+        distinct: spent - spent / 9,
         duplicates: spent / 9,
         redrawn: 0,
         drawn_out: 0,
@@ -217,13 +232,22 @@ pub fn stem(objective: &str, strategy: &str, budget: u64, seed: u64) -> String {
 /// Writes one log with its manifest; returns the log's path.
 pub fn write_cell(dir: &Path, manifest: &Manifest, records: &[Record]) -> PathBuf {
     fs::create_dir_all(dir).unwrap();
-    let stem = stem(&manifest.objective, &manifest.strategy, manifest.budget, manifest.seed);
+    let strategy = manifest.strategy().name();
+    let stem = stem(&manifest.objective, strategy, manifest.budget(), manifest.seed());
+    let mut manifest = manifest.clone();
+    let names: BTreeSet<&str> = records.iter().map(|r| r.theorem.as_str()).collect();
+    manifest.pool.names = names.into_iter().map(String::from).collect();
+    let cell = manifest.identity.hash();
     let log = dir.join(format!("{stem}.jsonl"));
-    let lines: String = records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
+    let lines: String = records
+        .iter()
+        .map(|r| Record { cell: cell.clone(), ..r.clone() })
+        .map(|r| serde_json::to_string(&r).unwrap() + "\n")
+        .collect();
     fs::write(&log, lines).unwrap();
     fs::write(
         dir.join(format!("{stem}.manifest.json")),
-        serde_json::to_string_pretty(manifest).unwrap(),
+        serde_json::to_string_pretty(&manifest).unwrap(),
     )
     .unwrap();
     log

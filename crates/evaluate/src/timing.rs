@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where the time of a run went, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct Timing {
     /// At least one search waited for the policy.
     pub policy: f64,
     /// No search did: the policy waited for the prover.
@@ -25,7 +25,7 @@ pub struct Spent {
     pub threads: usize,
 }
 
-impl Spent {
+impl Timing {
     /// Seconds as a share of the run, in percent.
     pub fn share(&self, seconds: f64) -> f64 {
         100.0 * seconds / self.total.max(1e-9)
@@ -37,8 +37,8 @@ impl Spent {
     }
 }
 
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Spent) {
+impl AddAssign for Timing {
+    fn add_assign(&mut self, other: Timing) {
         self.policy += other.policy;
         self.waiting += other.waiting;
         self.both += other.both;
@@ -49,7 +49,7 @@ impl AddAssign for Spent {
     }
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -71,12 +71,12 @@ pub(crate) struct Clock {
     asking: usize,
     working: usize,
     since: Instant,
-    spent: Spent,
+    timing: Timing,
 }
 
 impl Clock {
     pub fn new(now: Instant, threads: usize) -> Self {
-        Clock { asking: 0, working: 0, since: now, spent: Spent { threads, ..Spent::default() } }
+        Clock { asking: 0, working: 0, since: now, timing: Timing { threads, ..Timing::default() } }
     }
 
     fn advance(&mut self, now: Instant) {
@@ -85,12 +85,12 @@ impl Clock {
         match (self.asking > 0, self.working > 0) {
             (false, false) => return,
             (true, working) => {
-                self.spent.policy += seconds;
-                self.spent.both += if working { seconds } else { 0.0 };
+                self.timing.policy += seconds;
+                self.timing.both += if working { seconds } else { 0.0 };
             }
-            (false, true) => self.spent.waiting += seconds,
+            (false, true) => self.timing.waiting += seconds,
         }
-        self.spent.total += seconds;
+        self.timing.total += seconds;
     }
 
     /// A search goes to the prover's threads.
@@ -99,12 +99,12 @@ impl Clock {
         self.working += 1;
     }
 
-    /// A search comes from the prover's threads, which spent this on it, the prover that.
+    /// A search comes from the prover's threads, which took this long, the prover that.
     pub fn prover_returns(&mut self, now: Instant, busy: Duration, prover: Duration) {
         self.advance(now);
         self.working -= 1;
-        self.spent.workers += busy.as_secs_f64();
-        self.spent.prover += prover.as_secs_f64();
+        self.timing.workers += busy.as_secs_f64();
+        self.timing.prover += prover.as_secs_f64();
     }
 
     /// A search goes to the policy.
@@ -119,9 +119,9 @@ impl Clock {
         self.asking -= 1;
     }
 
-    pub fn read(&mut self, now: Instant) -> Spent {
+    pub fn read(&mut self, now: Instant) -> Timing {
         self.advance(now);
-        self.spent
+        self.timing
     }
 }
 
@@ -140,8 +140,8 @@ mod tests {
         clock.policy_takes(at(8));
         clock.prover_returns(at(12), Duration::from_secs(7), Duration::from_secs(6));
         clock.policy_returns(at(20));
-        let spent = clock.read(at(30));
-        let expected = Spent {
+        let timing = clock.read(at(30));
+        let expected = Timing {
             policy: 12.0,
             waiting: 3.0,
             both: 4.0,
@@ -150,7 +150,7 @@ mod tests {
             workers: 10.0,
             threads: 2,
         };
-        assert_eq!(spent, expected);
-        assert!((spent.workers_busy() - 100.0 * 10.0 / 30.0).abs() < 1e-9);
+        assert_eq!(timing, expected);
+        assert!((timing.workers_busy() - 100.0 * 10.0 / 30.0).abs() < 1e-9);
     }
 }

@@ -1,0 +1,235 @@
+//! `catamount verify`: every proof in a folder replayed by the prover, every hash compared.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use catamount_base::{Checksums, Progress};
+use catamount_evaluate::log::Outcome;
+use catamount_evaluate::{Log, Theorems, is_sidecar};
+use catamount_search::{Checked, Environment};
+use catamount_traces::{Theorem, read_any};
+use rayon::prelude::*;
+use serde::Deserialize;
+
+use crate::{environment, stop};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    environment: environment::Arguments,
+    /// A study's folder, or a folder of cells.
+    folder: PathBuf,
+    /// Look at the hashes and at the logs only, without the prover.
+    #[arg(long)]
+    hashes_only: bool,
+}
+
+/// What a stamp of a study's step says of the files that it stands for.
+#[derive(Deserialize)]
+struct Stamp {
+    #[serde(default)]
+    done: bool,
+    #[serde(default)]
+    outputs: Checksums,
+}
+
+/// What was looked at, and what is wrong with it.
+#[derive(Default)]
+struct Verdict {
+    rows: Vec<Row>,
+    failures: Vec<String>,
+}
+
+struct Row {
+    what: String,
+    checked: usize,
+    failed: usize,
+}
+
+impl Verdict {
+    fn add(&mut self, what: impl Into<String>, checked: usize, failures: Vec<String>) {
+        self.rows.push(Row { what: what.into(), checked, failed: failures.len() });
+        self.failures.extend(failures);
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let folder = &arguments.folder;
+    if !folder.is_dir() {
+        bail!("{} is no folder", folder.display());
+    }
+    let mut verdict = Verdict::default();
+    hashes(folder, &mut verdict)?;
+    let logs = logs(folder)?;
+    if logs.is_empty() && verdict.rows.is_empty() {
+        bail!("{} holds neither cells nor a study's stamps", folder.display());
+    }
+    let environment = match arguments.hashes_only || logs.is_empty() {
+        true => None,
+        false => Some(arguments.environment.open()?),
+    };
+    let stop = stop::on_interrupt();
+    for path in &logs {
+        if stop.load(std::sync::atomic::Ordering::Relaxed) {
+            bail!("interrupted: what is not in the table was not looked at");
+        }
+        cell(folder, path, environment.as_ref(), &mut verdict)?;
+    }
+    show(&verdict);
+    if verdict.failures.is_empty() {
+        return Ok(());
+    }
+    bail!("{} things in {} are not what they should be", verdict.failures.len(), folder.display())
+}
+
+/// Every file that a stamp or the data's manifest has a hash of.
+fn hashes(folder: &Path, verdict: &mut Verdict) -> Result<()> {
+    let data = folder.join("data");
+    if data.join(catamount_traces::MANIFEST).exists() {
+        let manifest = catamount_traces::Manifest::read(&data)?;
+        let failures = manifest.verify(&data).err().map(|error| error.to_string());
+        verdict.add("data", manifest.files.len(), failures.into_iter().collect());
+    }
+    for path in listing(&folder.join("steps"), ".json")? {
+        let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        let stamp: Stamp = match serde_json::from_slice(&text) {
+            Ok(stamp) => stamp,
+            Err(error) => {
+                let failure = format!("{}: not a stamp ({error})", path.display());
+                verdict.add(path.display().to_string(), 1, vec![failure]);
+                continue;
+            }
+        };
+        if stamp.done {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let damage = stamp.outputs.verify(folder, true);
+            let failures = damage.iter().map(ToString::to_string).collect();
+            verdict.add(format!("files of {name}"), stamp.outputs.0.len(), failures);
+        }
+    }
+    Ok(())
+}
+
+/// The logs of a study's cells and measurements, or of a folder of cells.
+fn logs(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut logs = Vec::new();
+    for place in [folder.join("cells"), folder.join("off-trace"), folder.to_path_buf()] {
+        let found = listing(&place, ".jsonl")?;
+        // A folder of cells has manifests beside its logs; a data folder has not.
+        let is_log = |path: &PathBuf| {
+            !is_sidecar(path) && catamount_evaluate::sibling(path, "manifest.json").exists()
+        };
+        logs.extend(found.into_iter().filter(is_log));
+    }
+    Ok(logs)
+}
+
+fn cell(
+    folder: &Path,
+    path: &Path,
+    environment: Option<&Arc<dyn Environment>>,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let log = match Log::read(path) {
+        Ok(log) => log,
+        Err(error) => {
+            verdict.add(path.display().to_string(), 1, vec![error.to_string()]);
+            return Ok(());
+        }
+    };
+    let mut failures: Vec<String> = log.problems.iter().map(ToString::to_string).collect();
+    let theorems = match theorems(folder, &log) {
+        Ok(theorems) => theorems,
+        Err(reason) => {
+            failures.push(format!("{}: {reason}", path.display()));
+            HashMap::new()
+        }
+    };
+    let proofs: Vec<_> =
+        log.records.values().filter(|record| record.outcome == Outcome::Proved).collect();
+    let mut checked = log.records.len() + log.problems.len();
+    if let Some(environment) = environment {
+        let manifest = log.manifest.as_ref().map(|manifest| &manifest.identity.environment);
+        let now = environment.identity();
+        for (part, was, is) in manifest.map(|old| old.differences(&now)).unwrap_or_default() {
+            failures.push(format!(
+                "{}: searched with another {part} ({was}) than the prover has now ({is})",
+                path.display()
+            ));
+        }
+        let progress = Progress::new(proofs.len() as u64, "proofs").named(&log.name);
+        let judge = |record: &&catamount_evaluate::log::Record| {
+            let wrong =
+                |reason: String| Some(format!("{}: {}: {reason}", path.display(), record.theorem));
+            let Some(theorem) = theorems.get(&record.theorem) else {
+                return wrong("its pool cannot be read, so it cannot be replayed".into());
+            };
+            let verdict = environment.check(theorem, &record.tactics);
+            progress.advance(1);
+            match verdict {
+                Ok(Checked::Proved { .. }) => None,
+                Ok(Checked::Refused { reason }) => wrong(format!("no proof: {reason}")),
+                Err(fault) => wrong(format!("the prover failed: {fault}")),
+            }
+        };
+        failures.extend(proofs.par_iter().filter_map(judge).collect::<Vec<_>>());
+        progress.finish();
+        checked += proofs.len();
+    }
+    verdict.add(log.label(), checked, failures);
+    Ok(())
+}
+
+/// The theorems of a cell, from its pool's file, which must still hold what was searched.
+fn theorems(folder: &Path, log: &Log) -> Result<HashMap<String, Theorem>, String> {
+    let manifest = log.manifest.as_ref().ok_or("there is no manifest")?;
+    let given = Path::new(&manifest.pool.file);
+    let file = [given.to_path_buf(), folder.join(given)]
+        .into_iter()
+        .find(|path| path.is_file())
+        .ok_or_else(|| format!("the pool's file {} is gone", given.display()))?;
+    let traces = read_any(&file).map_err(|error| error.to_string())?.traces;
+    let by_name: BTreeMap<&str, _> =
+        traces.iter().map(|trace| (trace.theorem.name.as_str(), trace)).collect();
+    let mut pool = Vec::new();
+    for name in &manifest.pool.names {
+        let trace = by_name.get(name.as_str());
+        pool.push((*trace.ok_or_else(|| format!("{} has no {name}", file.display()))?).clone());
+    }
+    let selected = Theorems::select(pool, &manifest.pool.file, None, None)
+        .ok_or_else(|| "the pool is empty".to_string())?;
+    if selected.content != manifest.identity.pool {
+        return Err(format!("{} is not what was searched: its theorems differ", file.display()));
+    }
+    let named = |job: catamount_evaluate::driver::Job| (job.theorem.name.clone(), job.theorem);
+    Ok(selected.jobs.into_iter().map(named).collect())
+}
+
+fn show(verdict: &Verdict) {
+    for failure in &verdict.failures {
+        eprintln!("{failure}");
+    }
+    let width = verdict.rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0).max(4);
+    println!("{:<width$}  {:>8}  {:>6}", "what", "checked", "failed");
+    for row in &verdict.rows {
+        println!("{:<width$}  {:>8}  {:>6}", row.what, row.checked, row.failed);
+    }
+    let sum = |of: fn(&Row) -> usize| verdict.rows.iter().map(of).sum::<usize>();
+    println!("{:<width$}  {:>8}  {:>6}", "all", sum(|row| row.checked), sum(|row| row.failed));
+}
+
+/// The files of a folder with an ending, by name; none if there is no such folder.
+fn listing(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        if path.is_file() && path.to_string_lossy().ends_with(ending) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}

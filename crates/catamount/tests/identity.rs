@@ -1,0 +1,168 @@
+//! Which runs a log belongs to, at the command line, and what `verify` finds; on Debian's quantum
+//! logic database.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+
+fn run(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::cargo_bin("catamount").unwrap();
+    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
+}
+
+fn ok(folder: &Path, arguments: &str) -> String {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(folder: &Path, arguments: &str) -> String {
+    let output = run(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const DATABASE: &str = "/usr/share/metamath/databases/ql.mm";
+
+fn prepared() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(DATABASE, folder.path().join("ql.mm")).expect("Debian's package metamath-databases");
+    ok(folder.path(), "data metamath --database ql.mm --first 300 --out data --split 0.7,0.1,0.2");
+    folder
+}
+
+fn eval(rest: &str) -> String {
+    format!(
+        "eval --database ql.mm --theorems data/test.jsonl --steps 1-4 --limit 20 --policy \
+         ngram:data/train.jsonl --budget 16 --strategy bfs --out cells/bfs.jsonl {rest}"
+    )
+}
+
+#[test]
+fn a_log_is_resumed_by_content_whatever_things_are_called() {
+    let temporary = prepared();
+    let folder = temporary.path();
+    ok(folder, &eval(""));
+    let log = || fs::read(folder.join("cells/bfs.jsonl")).unwrap();
+    let before = log();
+    // The same things under other names, and other machines.
+    fs::copy(folder.join("data/train.jsonl"), folder.join("copy.jsonl")).unwrap();
+    fs::copy(folder.join("data/test.jsonl"), folder.join("pool.jsonl")).unwrap();
+    fs::create_dir(folder.join("elsewhere")).unwrap();
+    fs::copy(DATABASE, folder.join("elsewhere/other.mm")).unwrap();
+    let moved = eval("--threads 1 --concurrency 3")
+        .replace("ngram:data/train", "ngram:copy")
+        .replace("data/test", "pool")
+        .replace("--database ql.mm", "--database elsewhere/other.mm");
+    ok(folder, &moved);
+    assert_eq!(log(), before);
+    // Other things under the same names.
+    for (rest, named) in [
+        ("--temperature 0.9", "temperature was 0.8 and is now 0.9"),
+        ("--max-tokens 64", "max_tokens was 128 and is now 64"),
+        ("--time-limit 60", "the time limit was none and is now 60 s"),
+        ("--seed 3", "the seed was 42 and is now 3"),
+        ("--set bfs_beam=3", "bfs_beam was 2 and is now 3"),
+        ("--distinct", "distinct was false and is now true"),
+        ("--allow-unproved", "the environment's unproved theorems allowed was false"),
+    ] {
+        let said = refused(folder, &eval(rest));
+        assert!(said.contains(named) && said.contains("choose another place"), "{rest}: {said}");
+    }
+    let train = fs::read_to_string(folder.join("data/train.jsonl")).unwrap();
+    fs::write(
+        folder.join("data/train.jsonl"),
+        train.lines().skip(1).collect::<Vec<_>>().join("\n"),
+    )
+    .unwrap();
+    assert!(refused(folder, &eval("")).contains("the policy's demonstrations was"));
+    fs::write(folder.join("data/train.jsonl"), train).unwrap();
+    let database = fs::read_to_string(folder.join("ql.mm")).unwrap();
+    fs::write(folder.join("ql.mm"), format!("{database}\n$( One comment more. $)\n")).unwrap();
+    assert!(refused(folder, &eval("")).contains("the environment's database was"));
+    fs::write(folder.join("ql.mm"), database).unwrap();
+    let pool = fs::read_to_string(folder.join("data/test.jsonl")).unwrap();
+    fs::write(
+        folder.join("data/test.jsonl"),
+        pool.replacen("\"steps\"", "\"line\":7,\"steps\"", 99),
+    )
+    .unwrap();
+    assert!(refused(folder, &eval("")).contains("the pool's content was"));
+    assert_eq!(log(), before);
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused_before_anything_is_done() {
+    let temporary = prepared();
+    let folder = temporary.path();
+    for (rest, named) in [
+        ("--set max_depth=", "max_depth is ``; it must be a whole number"),
+        ("--set max_depth", "max_depth"),
+        ("--set pass_batch=18446744073709551615", "from 1 to 65536"),
+        ("--set bfs_beam=0", "bfs_beam is 0"),
+        ("--set mcts_exploration=nan", "mcts_exploration is NaN"),
+        ("--set bfs_beem=3", "did you mean `bfs_beam`"),
+        ("--temperature -1", "temperature is -1"),
+        ("--temperature inf", "temperature is inf"),
+        ("--max-tokens 0", "max_tokens is 0"),
+        ("--time-limit -1", "--time-limit is a positive number"),
+        ("--time-limit inf", "--time-limit is a positive number"),
+    ] {
+        let said = refused(folder, &eval(rest));
+        assert!(said.contains(named), "{rest}: {said}");
+        assert!(!folder.join("cells").exists(), "{rest}");
+    }
+    let twice = eval("").replace("--strategy bfs", "--strategy bfs,bfs");
+    assert!(refused(folder, &twice).contains("twice"));
+}
+
+#[test]
+fn an_evaluation_of_nothing_but_errors_says_so() {
+    let temporary = prepared();
+    let folder = temporary.path();
+    let line = r#"{"name":"no-such-theorem","steps":[{"state":"|- x","tactic":"y"}]}"#;
+    fs::write(folder.join("data/test.jsonl"), format!("{line}\n")).unwrap();
+    let said = refused(folder, &eval(""));
+    assert!(said.contains("every theorem ended in an error"), "{said}");
+}
+
+#[test]
+fn verify_replays_proofs_and_compares_hashes() {
+    let temporary = prepared();
+    let folder = temporary.path();
+    ok(
+        folder,
+        &eval("").replace("--strategy bfs", "--strategy bfs,mcts").replace("/bfs.jsonl", ""),
+    );
+    let verify = "verify --database ql.mm .";
+    let table = ok(folder, verify);
+    assert!(table.contains("ngram under mcts") && table.contains("data"), "{table}");
+    let all = table.lines().last().unwrap().split_whitespace().collect::<Vec<_>>();
+    assert!(all[0] == "all" && all[2] == "0" && all[1].parse::<u32>().unwrap() > 40, "{table}");
+
+    // A proof that is none.
+    let path = folder.join("cells/bfs.jsonl");
+    let log = fs::read_to_string(&path).unwrap();
+    let proved = log.lines().find(|line| line.contains("\"proved\"")).expect("something is proved");
+    let start = proved.find("\"tactics\":[\"").unwrap() + 12;
+    let end = start + proved[start..].find('"').unwrap();
+    let forged = format!("{}no-such-tactic{}", &proved[..start], &proved[end..]);
+    fs::write(&path, log.replace(proved, &forged)).unwrap();
+    let said = refused(folder, verify);
+    assert!(said.contains("no proof:"), "{said}");
+    fs::write(&path, &log).unwrap();
+
+    // A held-out file that is not what it was.
+    let data = folder.join("data/train.jsonl");
+    let text = fs::read_to_string(&data).unwrap();
+    fs::write(&data, text.replacen('a', "b", 1)).unwrap();
+    assert!(refused(folder, verify).contains("train.jsonl: has changed"));
+    fs::write(&data, &text).unwrap();
+
+    // A database that is not the one searched.
+    let database = fs::read_to_string(folder.join("ql.mm")).unwrap();
+    fs::write(folder.join("ql.mm"), format!("{database}\n$( More. $)\n")).unwrap();
+    assert!(refused(folder, verify).contains("another database"));
+}
