@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use catamount_evaluate::cell::read_log;
 use catamount_evaluate::log::Outcome;
 
-use crate::environment;
+use crate::{environment, output};
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Format {
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     match arguments.format {
         Format::Mm => {
             let database = arguments.metamath.open()?;
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            let mut out = std::io::BufWriter::new(output::lock());
             database.export(&proofs, &mut out)?;
             out.flush()?;
         }
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let traces = catamount_traces::read_any(path)?.traces;
             let theorems: HashMap<&str, _> =
                 traces.iter().map(|trace| (trace.theorem.name.as_str(), &trace.theorem)).collect();
-            let mut out = std::io::stdout().lock();
+            let mut out = output::lock();
             for ((name, tactics), axioms) in proofs.iter().zip(&axioms) {
                 let theorem = theorems
                     .get(name.as_str())

@@ -1,6 +1,18 @@
 //! The command line: parse, build objects, call, print. Everything else lives in the crates beside
 //! this one.
 
+// What is printed goes by way of `output`, which knows what to do where it cannot be written.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::output::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 mod check;
 mod command;
 mod compare;
@@ -13,6 +25,7 @@ mod experiment;
 mod export;
 mod generate;
 mod model;
+mod output;
 mod policy;
 mod pool;
 mod progress;
@@ -75,7 +88,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
     let result = match cli.command {
         Command::Weights(arguments) => weights::run(&arguments),
         Command::Data(command) => data::run(&command),
@@ -92,10 +108,10 @@ fn main() -> ExitCode {
         Command::Report { folder } => report(&folder),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
+    output::flush();
     match result {
         Ok(()) if stop::requested() => ExitCode::from(130),
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(2)
@@ -114,11 +130,13 @@ fn report(folder: &std::path::Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The reader of our output has seen enough (`catamount ... | head`): not an error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+/// What is wrong with the command line; or the help, or the version, which were asked for.
+fn explain(error: &clap::Error) -> ExitCode {
+    if let Err(unwritten) = error.print()
+        && !error.use_stderr()
+    {
+        let _ = output::end::<()>(unwritten);
+    }
+    output::flush();
+    ExitCode::from(error.exit_code() as u8)
 }
