@@ -140,7 +140,7 @@ impl Target {
             }
             "wire" => {
                 let seeds = ANSWERS.iter().map(|answer| answer.as_bytes().to_vec()).collect();
-                (seeds, Box::new(|bytes| drop(catamount_lean::is_answer(bytes, "7"))))
+                (seeds, Box::new(|bytes| _ = catamount_lean::is_answer(bytes, "7")))
             }
             _ => anyhow::bail!("the targets are {}", NAMES.join(", ")),
         };
@@ -178,8 +178,9 @@ fn weights(bytes: &[u8]) {
 
 fn experiment(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(experiment) = Experiment::parse(text, "input.toml") {
-        let plan = catamount_experiment::Plan::new(&experiment, "input.toml");
+    if let Ok(experiment) = Experiment::parse(text, "input.toml")
+        && let Ok(plan) = catamount_experiment::Plan::new(&experiment, "input.toml")
+    {
         let _ = plan.describe(&experiment, Path::new("study"));
     }
 }
@@ -246,7 +247,13 @@ fn completion() -> Result<Reading> {
     let mut policy = Http::new(settings)?;
     Ok(Box::new(move |bytes| {
         *reply.lock().unwrap_or_else(PoisonError::into_inner) = bytes.to_vec();
-        policy.submit(Request { id: 0, state: "⊢ p".into(), samples: 1, stream: Stream::new(1) });
+        policy.submit(Request {
+            id: 0,
+            state: "⊢ p".into(),
+            samples: 1,
+            stream: Stream::new(1),
+            urn: None,
+        });
         for (_, answer) in policy.poll() {
             for sample in answer.into_iter().flatten() {
                 assert!(sample.log_p.is_finite() && sample.log_p <= 0.0, "{sample:?}");

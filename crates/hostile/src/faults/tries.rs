@@ -138,7 +138,7 @@ pub fn full_disk(world: &World) -> Result<Row> {
             return Ok(Row::skipped(name, "a tmpfs cannot be mounted here"));
         }
         let fine = ran.said.contains("first 2 second 0") || ran.said.contains("first 0 second 0");
-        row.tried(ran.ended(&[0]).and_then(|()| if fine { Ok(()) } else { Err(ran.said) }));
+        row.tried(ran.ended(&[0]).and(if fine { Ok(()) } else { Err(ran.said) }));
     }
     Ok(row)
 }
