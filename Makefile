@@ -4,13 +4,16 @@
 CARGO ?= cargo
 export CATAMOUNT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: help build demo test lint bench test-integrations setup-demo setup-test
+.PHONY: help build demo test lint bench test-integrations setup-demo setup-test fuzz verdicts faults
 
 help:
 	@echo 'make demo               the main job on the embedded prover: train, search, report (about ten minutes on two cores)'
 	@echo 'make test               formatting, lints and every test that needs no multi-gigabyte install'
 	@echo 'make test-integrations  tests against PyTorch, transformers, PEFT, Ray and llama.cpp'
 	@echo 'make bench              every benchmark, as ratios within one run'
+	@echo 'make fuzz               100,000 mutated files against every parser (minutes)'
+	@echo 'make verdicts           4,000 mutated Metamath databases and proofs, judged here and by metamath'
+	@echo 'make faults             the program among failures that are not its own: servers, disks, limits, signals'
 	@echo 'make lint               formatting and lints alone'
 
 build:
@@ -38,3 +41,13 @@ test-integrations: setup-test build
 
 bench: setup-demo build
 	scripts/bench.sh
+
+fuzz:
+	$(CARGO) run --release -p catamount-hostile --bin fuzz
+
+verdicts: setup-demo
+	$(CARGO) run --release -p catamount-hostile --bin verdicts
+
+faults: setup-demo build
+	@scripts/install.sh faketime:faketime || echo 'without faketime, the clock stays as it is'
+	$(CARGO) run --release -p catamount-hostile --bin faults

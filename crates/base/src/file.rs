@@ -7,7 +7,8 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file being written beside its final name; [`AtomicFile::commit`] puts it in place, dropping it
-/// leaves the old file alone.
+/// leaves the old file alone. What a process that was killed left behind is removed by the next
+/// that writes the same file.
 #[derive(Debug)]
 pub struct AtomicFile {
     target: PathBuf,
@@ -23,18 +24,25 @@ impl AtomicFile {
         let name = path.file_name().ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "the path names no file to write")
         })?;
-        let serial = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_file_name(format!(
-            ".{}.{}.{serial}.unfinished",
-            name.to_string_lossy(),
-            process::id()
-        ));
-        let file = File::create(&temporary)?;
-        Ok(AtomicFile {
-            target: path.to_owned(),
-            temporary,
-            out: Some(BufWriter::with_capacity(1 << 16, file)),
-        })
+        let prefix = format!(".{}.", name.to_string_lossy());
+        remove_abandoned(path, &prefix);
+        loop {
+            let serial = COUNTER.fetch_add(1, Ordering::Relaxed);
+            let temporary =
+                path.with_file_name(format!("{prefix}{}.{serial}{ENDING}", process::id()));
+            let file = File::create(&temporary)?;
+            // The lock says that the file has an owner; some file systems have none, and there
+            // nothing is ever removed. Before it was taken, another process may have found the file
+            // without one, and removed it.
+            let _ = file.lock();
+            if temporary.exists() {
+                return Ok(AtomicFile {
+                    target: path.to_owned(),
+                    temporary,
+                    out: Some(BufWriter::with_capacity(1 << 16, file)),
+                });
+            }
+        }
     }
 
     /// Where the bytes are until they are committed, for writers that want a path.
@@ -44,9 +52,11 @@ impl AtomicFile {
 
     /// Flushes to the disk and gives the file its final name.
     pub fn commit(mut self) -> io::Result<()> {
-        if let Some(out) = self.out.take() {
-            drop(out.into_inner().map_err(io::IntoInnerError::into_error)?);
-        }
+        // Held until the file has its final name, and with it the lock.
+        let _owned = match self.out.take() {
+            Some(out) => Some(out.into_inner().map_err(io::IntoInnerError::into_error)?),
+            None => None,
+        };
         // By its name: a writer that was given the path may have made the file anew.
         File::open(&self.temporary)?.sync_all()?;
         fs::rename(&self.temporary, &self.target)
@@ -54,6 +64,31 @@ impl AtomicFile {
 
     fn out(&mut self) -> io::Result<&mut BufWriter<File>> {
         self.out.as_mut().ok_or_else(|| io::Error::other("the file is committed"))
+    }
+}
+
+/// How the names of unfinished files end.
+const ENDING: &str = ".unfinished";
+
+/// Removes unfinished files of this target that nobody writes any more: nobody holds their lock.
+fn remove_abandoned(target: &Path, prefix: &str) {
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let unfinished = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(ENDING));
+        let numbers = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if unfinished.is_some_and(numbers)
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            // Should it fail, the next writer tries again.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

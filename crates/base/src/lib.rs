@@ -8,6 +8,7 @@
 mod checksums;
 mod content;
 mod file;
+mod guarded;
 mod lines;
 mod lock;
 mod nearest;
@@ -17,6 +18,7 @@ mod stream;
 pub use checksums::{Checksums, Damage, Sum};
 pub use content::Content;
 pub use file::{AtomicFile, write};
+pub use guarded::guarded;
 pub use lines::{Appender, Lines, LinesError};
 pub use lock::{Holder, Lock, LockError};
 pub use nearest::nearest;

@@ -9,6 +9,7 @@ use catamount_traces::Theorem;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::{self, Prover};
+use crate::output;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -52,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .file
         .as_ref()
         .map_or("standard input".to_string(), |path| path.display().to_string());
-    let mut out = std::io::stdout().lock();
+    let mut out = output::lock();
     for (index, line) in input.split(b'\n').enumerate() {
         let line = line.with_context(|| format!("cannot read {source}"))?;
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -101,7 +102,7 @@ fn lean(arguments: &Arguments) -> Result<()> {
         }
     }
     let lean = catamount_lean::Lean::new(arguments.environment.lean.options()?)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = output::lock();
     let mut failure = None;
     let mut errors = 0;
     lean.rule_lines(&lines, |ruling| {

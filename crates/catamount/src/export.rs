@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use catamount_evaluate::log::Outcome;
 use catamount_evaluate::{Log, is_sidecar};
 
-use crate::environment;
+use crate::{environment, output};
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Format {
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     match arguments.format {
         Format::Mm => {
             let database = arguments.metamath.open()?;
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            let mut out = std::io::BufWriter::new(output::lock());
             database.export(&proofs, &mut out)?;
             out.flush()?;
         }
@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let traces = catamount_traces::read_any(path)?.traces;
             let theorems: HashMap<&str, _> =
                 traces.iter().map(|trace| (trace.theorem.name.as_str(), &trace.theorem)).collect();
-            let mut out = std::io::stdout().lock();
+            let mut out = output::lock();
             for ((name, tactics), axioms) in proofs.iter().zip(&axioms) {
                 let theorem = theorems
                     .get(name.as_str())

@@ -2,6 +2,17 @@
 //! this one.
 
 #![forbid(unsafe_code)]
+// What is printed goes by way of `output`, which knows what to do where it cannot be written.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::output::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+}
 
 mod check;
 mod command;
@@ -15,6 +26,7 @@ mod experiment;
 mod export;
 mod generate;
 mod model;
+mod output;
 mod policy;
 mod pool;
 mod progress;
@@ -80,7 +92,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
     let result = match cli.command {
         Command::Weights(arguments) => weights::run(&arguments),
         Command::Data(command) => data::run(&command),
@@ -98,10 +113,10 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
+    output::flush();
     match result {
         Ok(()) if stop::requested() => ExitCode::from(130),
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(2)
@@ -120,11 +135,13 @@ fn report(folder: &std::path::Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The reader of our output has seen enough (`catamount ... | head`): not an error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+/// What is wrong with the command line; or the help, or the version, which were asked for.
+fn explain(error: &clap::Error) -> ExitCode {
+    if let Err(unwritten) = error.print()
+        && !error.use_stderr()
+    {
+        let _ = output::end::<()>(unwritten);
+    }
+    output::flush();
+    ExitCode::from(error.exit_code() as u8)
 }

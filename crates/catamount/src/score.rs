@@ -10,7 +10,7 @@ use catamount_traces::read_any;
 use serde_json::json;
 
 use crate::device::OnDevice;
-use crate::{model, progress, stop};
+use crate::{model, output, progress, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -39,7 +39,7 @@ impl OnDevice for &Arguments {
         let traces = read_any(&self.traces)?.traces;
         let (model, tokenizer) =
             model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut out = std::io::BufWriter::new(output::lock());
         let bar = progress::bar(traces.len() as u64, "traces");
         let mut unscored = 0;
         let mut each = |scored: catamount_train::Scored| {

@@ -8,6 +8,8 @@ use catamount_objective::{Objective, Prior, Surrogate};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::output;
+
 /// Lines read at a time: enough for all cores, few enough to stream.
 const CHUNK: usize = 16 * TASK;
 /// Lines that one task weighs: enough that traces of one length can be weighed together.
@@ -77,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         None => ("standard input".to_string(), Box::new(std::io::stdin().lock())),
     };
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, output::lock());
     let (mut traces, mut infeasible) = (0u64, 0u64);
     for_chunks(input, &source, |first_line, lines| {
         let weighed: Vec<Vec<Result<Option<Line>>>> = lines

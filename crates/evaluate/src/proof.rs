@@ -1,7 +1,6 @@
 //! One theorem's search between two questions to the policy: the tactics are put to the prover, the
 //! strategy is told, and the next question comes out. Runs on a worker thread.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -376,13 +375,8 @@ fn pick(weights: &[f64], uniform: f64) -> usize {
 
 /// A panic in a prover's code is a fault of that prover, not the end of an evaluation.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(Fault(format!("the prover panicked: {}", text.unwrap_or("no message"))))
-    })
+    catamount_base::guarded(work)
+        .unwrap_or_else(|text| Err(Fault(format!("the prover panicked: {text}"))))
 }
 
 fn failed(

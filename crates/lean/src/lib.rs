@@ -54,6 +54,13 @@ mod trace;
 mod wire;
 mod worker;
 
+/// Whether a line of a server's output is its answer to the question of this id; for the tests that
+/// give it other lines.
+#[doc(hidden)]
+pub fn is_answer(line: &[u8], id: &str) -> bool {
+    wire::parse_reply(line, id).is_some()
+}
+
 pub use bundled::write_bundled_library;
 pub use certificate::Certificate;
 pub use check::{Claim, Ruling, RulingVerdict};

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use catamount_base::guarded;
 use metamath_rs::StatementType;
 use metamath_rs::scopeck::Hyp;
 use metamath_rs::statement::{NO_STATEMENT, StatementRef};
@@ -55,7 +55,7 @@ pub(crate) fn verify(
 ) -> Result<(), String> {
     let label = database.assertion(theorem).label();
     let text = excerpt(database, label, proof)?;
-    let verified = catch_unwind(AssertUnwindSafe(|| {
+    let verified = guarded(|| {
         let source = source::verify(label.to_owned(), text.into_bytes());
         if let Some(complaints) = source::complaints(&source) {
             return Err(format!("metamath-rs refuses the proof: {}", complaints.first));
@@ -67,7 +67,7 @@ pub(crate) fn verify(
         source
             .verify_one(&mut (), statement)
             .map_err(|reason| format!("metamath-rs refuses the proof: {reason:?}"))
-    }));
+    });
     verified.unwrap_or_else(|_| Err("metamath-rs gave up on the proof".to_owned()))
 }
 

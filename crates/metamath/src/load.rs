@@ -119,6 +119,10 @@ fn variables(
             _ => {}
         }
     }
+    let logical = logical(statements);
+    database.bodies.retain(|typecode| {
+        !logical.iter().any(|name| database.symbols.get(*name) == Some(typecode))
+    });
     database.nodes.variables = database.nodes.kinds.len() as u32;
     // By custom formulas are about wffs; that is only a preference, for the other typecodes are
     // tried too. It may have no variables at all, as in quantum logic.
@@ -126,6 +130,25 @@ fn variables(
         database.bodies.retain(|typecode| *typecode != wff);
         database.bodies.insert(0, wff);
     }
+}
+
+/// The typecodes that say something, though a variable is declared with one: `|-`, and those that
+/// hypotheses have more often than variables. Were they taken to build terms, a single such variable
+/// would leave the whole database without theorems.
+fn logical<'a>(statements: &[StatementRef<'a>]) -> Vec<&'a str> {
+    let mut counts: FxHashMap<&str, (usize, usize)> = FxHashMap::default();
+    for statement in statements {
+        let Some(typecode) = symbols(statement).next() else { continue };
+        match statement.statement_type() {
+            StatementType::Floating => counts.entry(typecode).or_default().0 += 1,
+            StatementType::Essential => counts.entry(typecode).or_default().1 += 1,
+            _ => {}
+        }
+    }
+    let says = |(typecode, (variables, hypotheses)): (&'a str, (usize, usize))| {
+        (typecode == "|-" || hypotheses > variables).then_some(typecode)
+    };
+    counts.into_iter().filter_map(says).collect()
 }
 
 /// Every syntax axiom becomes a rule of the grammar.

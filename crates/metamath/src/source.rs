@@ -1,9 +1,9 @@
 //! metamath-rs's view of a database: parsing, verification, and its complaints as text.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use annotate_snippets::Renderer;
+use catamount_base::guarded;
 use metamath_rs::database::DbOptions;
 use metamath_rs::diag::Diagnostic;
 
@@ -31,13 +31,13 @@ pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Databa
         first,
     };
     // The parser is not ours; should a hostile file make it panic, that is an error of the file.
-    catch_unwind(AssertUnwindSafe(|| {
+    guarded(|| {
         let source = verify(name, text);
         match complaints(&source) {
             Some(complaints) => Err(inconsistent(complaints.errors, complaints.first)),
             None => Ok(source),
         }
-    }))
+    })
     .unwrap_or_else(|_| {
         Err(inconsistent(1, "metamath-rs gave up on it; `metamath` can say more".to_owned()))
     })

@@ -134,3 +134,21 @@ fn a_file_of_one_long_line_is_refused_at_once() {
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(error.contains("wrong.json:1:1") && error.len() < 5000, "{error}");
 }
+
+/// A variable declared with the typecode of assertions, or with any other constant, is odd, but
+/// `metamath` accepts it where no proof uses it; every theorem must stay a theorem.
+#[test]
+fn a_variable_of_another_typecode_costs_no_theorem() {
+    let text = std::fs::read_to_string(common::TOY).unwrap();
+    let all = toy().extract(&Extraction::default(), |_, _| {});
+    for typecode in ["|-", "wff", "setvar", "(", "->"] {
+        let odd = format!("wph $f wff ph $.\n$v odd $. vodd $f {typecode} odd $.");
+        let changed = text.replacen("wph $f wff ph $.", &odd, 1);
+        assert_ne!(changed, text);
+        assert_eq!(metamath(changed.as_bytes(), "typecode"), Ok(()));
+        let database = Database::from_text("typecode.mm", changed.into_bytes()).unwrap();
+        let report = database.extract(&Extraction::default(), |_, _| {});
+        assert_eq!(report.remainder, [], "{typecode}");
+        assert_eq!((report.traces, report.steps), (all.traces, all.steps), "{typecode}");
+    }
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use catamount_base::AtomicFile;
 use memmap2::Mmap;
+use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensors, View};
 
 use crate::names::{Piece, pieces};
@@ -17,10 +18,46 @@ use crate::{Backend, Config, Error, Model, Result, Tokenizer};
 pub(crate) trait Source {
     /// For messages.
     fn path(&self) -> &Path;
-    /// A tensor's shape and numbers, or none if there is no such tensor.
-    fn read(&self, piece: &Piece) -> Result<Option<(Vec<usize>, Vec<f32>)>>;
-    /// The piece's name in this source, for messages.
+    /// What the names of a layer's tensors begin with, up to the layer's number.
+    fn layer_prefix(&self) -> &'static str;
+    /// The names of all tensors.
+    fn names(&self) -> impl Iterator<Item = &String>;
+    /// A tensor's shape, or none if there is no such tensor.
+    fn shape(&self, name: &str) -> Option<&[usize]>;
+    /// The numbers of a tensor whose shape is the piece's.
+    fn read(&self, piece: &Piece) -> Result<Vec<f32>>;
+    /// The piece's name in this source.
     fn name<'a>(&self, piece: &'a Piece) -> &'a str;
+}
+
+/// Refuses a source that is not of this shape, before anything is allocated for it: what a
+/// configuration promises, a file must hold.
+fn check(source: &impl Source, config: &Config) -> Result<()> {
+    let (path, prefix) = (source.path().to_owned(), source.layer_prefix());
+    let layer = |name: &String| -> Option<usize> {
+        name.strip_prefix(prefix)?.split('.').next()?.parse().ok()
+    };
+    let held = source.names().filter_map(layer).max().map_or(0, |last| last.saturating_add(1));
+    if held < config.layers {
+        return Err(Error::MissingTensor { path, name: format!("{prefix}{held}.*") });
+    }
+    if held > config.layers {
+        let reason =
+            format!("it holds {held} layers where the configuration says {}", config.layers);
+        return Err(Error::format(&path, reason));
+    }
+    for piece in pieces(config) {
+        let name = source.name(&piece).to_string();
+        match source.shape(&name) {
+            Some(shape) if shape == piece.shape => {}
+            Some(shape) => {
+                let (expected, got) = (piece.shape, shape.to_vec());
+                return Err(Error::Shape { path, name, expected, got });
+            }
+            None => return Err(Error::MissingTensor { path, name }),
+        }
+    }
+    Ok(())
 }
 
 /// Builds a model from a source; `trained` makes the base trainable.
@@ -30,6 +67,7 @@ pub(crate) fn load_from<B: Backend>(
     config: Config,
     trained: bool,
 ) -> Result<Model<B>> {
+    check(source, &config)?;
     let mut model = Model::zeros(backend.clone(), config, trained)?;
     let mut by_parameter: HashMap<String, Vec<Piece>> = HashMap::new();
     for piece in pieces(&model.config) {
@@ -37,19 +75,7 @@ pub(crate) fn load_from<B: Backend>(
     }
     for parameter in model.base_mut() {
         for piece in by_parameter.remove(&parameter.name).unwrap_or_default() {
-            let name = || source.name(&piece).to_string();
-            let path = || source.path().to_owned();
-            let (got, numbers) = source
-                .read(&piece)?
-                .ok_or_else(|| Error::MissingTensor { path: path(), name: name() })?;
-            if got != piece.shape {
-                return Err(Error::Shape {
-                    path: path(),
-                    name: name(),
-                    expected: piece.shape.clone(),
-                    got,
-                });
-            }
+            let numbers = source.read(&piece)?;
             backend.upload(&numbers, &mut parameter.value, piece.offset)?;
         }
     }
@@ -141,8 +167,8 @@ impl View for Numbers {
 pub(crate) struct SafetensorsSource {
     path: PathBuf,
     files: Vec<(PathBuf, Mmap)>,
-    /// Which file holds a tensor.
-    index: HashMap<String, usize>,
+    /// Which file holds a tensor, and where.
+    index: HashMap<String, (usize, TensorInfo)>,
 }
 
 impl SafetensorsSource {
@@ -180,28 +206,34 @@ impl SafetensorsSource {
             // SAFETY: checkpoints are written under another name and moved into place, never
             // changed in place.
             let map = unsafe { Mmap::map(&file) }.map_err(Error::file(&path))?;
-            let tensors = open_tensors(&path, &map)?;
-            index.extend(tensors.names().into_iter().map(|name| (name.to_string(), i)));
+            let (header, tensors) = SafeTensors::read_metadata(&map).map_err(|e| {
+                let reason =
+                    format!("not a whole safetensors file ({e}); was the download cut short?");
+                Error::format(&path, reason)
+            })?;
+            for (name, info) in tensors.tensors() {
+                // Offsets count from behind the header and the eight bytes of its length.
+                let (from, to) = info.data_offsets;
+                let data_offsets = (from + header + 8, to + header + 8);
+                index.insert(name, (i, TensorInfo { data_offsets, ..info.clone() }));
+            }
             files.push((path, map));
         }
         Ok(SafetensorsSource { path, files, index })
     }
 
-    /// The names in the files.
-    pub fn names(&self) -> impl Iterator<Item = &String> {
-        self.index.keys()
-    }
-
     /// A tensor by name, as f32.
     pub fn tensor(&self, name: &str) -> Result<Option<(Vec<usize>, Vec<f32>)>> {
-        let Some(&file) = self.index.get(name) else { return Ok(None) };
-        let (path, map) = &self.files[file];
-        let tensors = open_tensors(path, map)?;
-        let tensor = tensors.tensor(name).map_err(|e| Error::format(path, e.to_string()))?;
-        let numbers = match tensor.dtype() {
-            Dtype::F32 => numbers(tensor.data(), f32::from_le_bytes),
-            Dtype::F16 => numbers(tensor.data(), |b| half::f16::from_le_bytes(b).to_f32()),
-            Dtype::BF16 => numbers(tensor.data(), |b| half::bf16::from_le_bytes(b).to_f32()),
+        let Some((file, info)) = self.index.get(name) else { return Ok(None) };
+        let (path, map) = &self.files[*file];
+        let (from, to) = info.data_offsets;
+        let data = map
+            .get(from..to)
+            .ok_or_else(|| Error::format(path, format!("tensor `{name}` lies outside the file")))?;
+        let numbers = match info.dtype {
+            Dtype::F32 => numbers(data, f32::from_le_bytes),
+            Dtype::F16 => numbers(data, |b| half::f16::from_le_bytes(b).to_f32()),
+            Dtype::BF16 => numbers(data, |b| half::bf16::from_le_bytes(b).to_f32()),
             other => {
                 return Err(Error::format(
                     path,
@@ -209,17 +241,8 @@ impl SafetensorsSource {
                 ));
             }
         };
-        Ok(Some((tensor.shape().to_vec(), numbers)))
+        Ok(Some((info.shape.clone(), numbers)))
     }
-}
-
-fn open_tensors<'a>(path: &Path, map: &'a Mmap) -> Result<SafeTensors<'a>> {
-    SafeTensors::deserialize(map).map_err(|e| {
-        Error::format(
-            path,
-            format!("not a whole safetensors file ({e}); was the download cut short?"),
-        )
-    })
 }
 
 fn numbers<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f32) -> Vec<f32> {
@@ -230,8 +253,19 @@ impl Source for SafetensorsSource {
     fn path(&self) -> &Path {
         &self.path
     }
-    fn read(&self, piece: &Piece) -> Result<Option<(Vec<usize>, Vec<f32>)>> {
-        self.tensor(&piece.hugging_face)
+    fn layer_prefix(&self) -> &'static str {
+        "model.layers."
+    }
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.index.keys()
+    }
+    fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.index.get(name).map(|(_, info)| &info.shape[..])
+    }
+    fn read(&self, piece: &Piece) -> Result<Vec<f32>> {
+        let name = &piece.hugging_face;
+        let missing = || Error::MissingTensor { path: self.path.clone(), name: name.clone() };
+        Ok(self.tensor(name)?.ok_or_else(missing)?.1)
     }
     fn name<'a>(&self, piece: &'a Piece) -> &'a str {
         &piece.hugging_face

@@ -59,6 +59,13 @@ pub struct Config {
     pub o_bias: bool,
 }
 
+/// The largest size that is believed: no model has so wide a layer, nor so many tokens.
+const LARGEST: usize = 1 << 24;
+/// The most positions.
+const MOST_POSITIONS: usize = 1 << 20;
+/// The largest rotary table, in numbers.
+const LARGEST_TABLE: usize = 1 << 28;
+
 impl Config {
     /// A small model to train from scratch: Llama's network, tied head, heads of 64 where the width
     /// allows.
@@ -227,8 +234,17 @@ impl Config {
                 "heads of {dim} cannot be rotated: the width must be even"
             )));
         }
-        if sizes.iter().any(|&n| n > 1 << 31) {
-            return Err(Error::Config("a size is above 2^31".into()));
+        if let Some(size) = sizes.iter().find(|&&n| n > LARGEST) {
+            return Err(Error::Config(format!(
+                "a size is {size}; at most {LARGEST} is known here"
+            )));
+        }
+        // The one table that no file holds, and that a false number would make too large.
+        if self.positions > MOST_POSITIONS || self.positions * dim > LARGEST_TABLE {
+            return Err(Error::Config(format!(
+                "{} positions of heads of {dim}; at most {MOST_POSITIONS} are known here",
+                self.positions
+            )));
         }
         Ok(())
     }

@@ -6,9 +6,9 @@ use std::path::Path;
 use catamount_search::Stream;
 use serde_json::{Value, json};
 
-use crate::checkpoint::{Numbers, SafetensorsSource, write_safetensors, write_whole};
+use crate::checkpoint::{Numbers, SafetensorsSource, Source, write_safetensors, write_whole};
 use crate::names::peft_name;
-use crate::{Adapter, Backend, Config, Error, LoraConfig, Result, TARGETS};
+use crate::{Adapter, Backend, Config, Error, LoraConfig, Result, TARGETS, fused_shape};
 
 /// Saves an adapter so that PEFT can load it; `base` names the base model in its configuration. The
 /// weights come last.
@@ -57,6 +57,19 @@ pub fn load_adapter<B: Backend>(
     let config = read_config(&folder.join("adapter_config.json"))?;
     let path = folder.join("adapter_model.safetensors");
     let source = SafetensorsSource::open_files(path.clone(), vec![path.clone()])?;
+    // Before anything of this rank is allocated, the file must hold something of this rank.
+    let first = TARGETS.iter().position(|(name, _)| config.targets.iter().any(|t| t == name));
+    if let Some(target) = first {
+        let (name, inputs) = (peft_name(0, target, "A"), fused_shape(model, TARGETS[target].1)[1]);
+        let expected = vec![config.rank, inputs];
+        match source.shape(&name) {
+            Some(shape) if shape == expected => {}
+            Some(shape) => {
+                return Err(Error::Shape { path, name, expected, got: shape.to_vec() });
+            }
+            None => return Err(Error::MissingTensor { path, name }),
+        }
+    }
     let mut adapter = Adapter::new(backend, model, config, trained, Stream::new(0))?;
     let rank = adapter.config.rank;
     let mut read = 0;

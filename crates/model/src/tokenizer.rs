@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use catamount_base::guarded;
 use serde_json::{Value, json};
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -115,7 +116,8 @@ impl Tokenizer {
 
     /// From the content of a `tokenizer.json`; `end` names the end-of-text token where it is known.
     pub fn from_json(json: &Value, end: Option<&str>) -> Result<Self> {
-        Self::with_layout(Inner::from_bytes(json.to_string()).map_err(error)?, end)
+        let inner = guard(|| Inner::from_bytes(json.to_string()))?;
+        Self::with_layout(inner, end)
     }
 
     /// Reads `tokenizer.json` from a folder, and its end-of-text token from `tokenizer_config.json`
@@ -123,7 +125,8 @@ impl Tokenizer {
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         let bytes = std::fs::read(&path).map_err(Error::file(&path))?;
-        let inner = Inner::from_bytes(bytes).map_err(|e| Error::format(&path, e.to_string()))?;
+        let inner =
+            guard(|| Inner::from_bytes(bytes)).map_err(|e| Error::format(&path, e.to_string()))?;
         let config =
             std::fs::read_to_string(folder.join("tokenizer_config.json")).unwrap_or_default();
         let config: Value = serde_json::from_str(&config).unwrap_or_default();
@@ -144,7 +147,8 @@ impl Tokenizer {
                 let end = known.ok_or_else(|| {
                     Error::Tokenizer("no end-of-text token is known in the vocabulary".into())
                 })?;
-                (inner.encode(SEPARATOR_TEXT, false).map_err(error)?.get_ids().to_vec(), end)
+                let separator = guard(|| inner.encode(SEPARATOR_TEXT, false))?;
+                (separator.get_ids().to_vec(), end)
             }
         };
         Ok(Tokenizer { inner, separator, end })
@@ -172,7 +176,7 @@ impl Tokenizer {
 
     /// The question: a state and the separator.
     pub fn prompt(&self, state: &str) -> Result<Vec<u32>> {
-        let mut ids = self.inner.encode_fast(state, true).map_err(error)?.get_ids().to_vec();
+        let mut ids = guard(|| self.inner.encode_fast(state, true))?.get_ids().to_vec();
         ids.extend(&self.separator);
         Ok(ids)
     }
@@ -191,12 +195,12 @@ impl Tokenizer {
 
     /// Plain text.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        Ok(self.inner.encode_fast(text, false).map_err(error)?.get_ids().to_vec())
+        Ok(guard(|| self.inner.encode_fast(text, false))?.get_ids().to_vec())
     }
 
     /// The text of tokens; special ones leave no trace.
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
-        self.inner.decode(tokens, true).map_err(error)
+        guard(|| self.inner.decode(tokens, true))
     }
 
     /// The token that ends a tactic.
@@ -207,6 +211,15 @@ impl Tokenizer {
 
 fn error(e: tokenizers::Error) -> Error {
     Error::Tokenizer(e.to_string())
+}
+
+/// Asks the library, which panics over some malformed vocabularies: to our callers that is one more
+/// tokenizer that cannot be used.
+fn guard<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
+    match guarded(work) {
+        Ok(outcome) => outcome.map_err(error),
+        Err(panic) => Err(Error::Tokenizer(format!("its library gave up on it: {panic}"))),
+    }
 }
 
 /// The pieces that the symbol-level pre-tokenizer makes: a word with the blank before it, or one

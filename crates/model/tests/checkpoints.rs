@@ -320,3 +320,112 @@ fn a_failed_save_leaves_the_old_checkpoint() {
     );
     assert_eq!(std::fs::read(folder.0.join("model.safetensors")).unwrap(), before);
 }
+
+/// Bytes with one stretch replaced by another of the same length, wherever it first stands.
+fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    assert_eq!(old.len(), new.len());
+    let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
+    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
+}
+
+#[test]
+fn a_gguf_file_that_lies_is_refused_before_it_is_believed() {
+    let folder = Folder::new("lies");
+    let path = folder.0.join("model.gguf");
+    write_gguf(&path, &model(Family::Llama, true), "llama", true);
+    let whole = std::fs::read(&path).unwrap();
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        load_gguf(&path, Arc::new(Cpu), false).err().expect("must not load").to_string()
+    };
+    // The shape of the first query matrix, [32, 32]: the same number of numbers otherwise.
+    let shape = |dims: u32, sizes: &[u64]| {
+        let mut bytes = [&b"blk.0.attn_q.weight"[..], &dims.to_le_bytes()].concat();
+        sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
+        bytes
+    };
+    let said = refused(&replaced(&whole, &shape(2, &[32, 32]), &shape(2, &[1024, 1])));
+    assert!(said.contains("attn_q") && said.contains("[1, 1024]"), "{said}");
+    let said = refused(&replaced(&whole, &shape(2, &[32, 32]), &shape(2, &[512, 2])));
+    assert!(said.contains("[2, 512]"), "{said}");
+    let at = whole.windows(19).position(|w| w == b"blk.0.attn_q.weight").unwrap() + 19;
+    let scalar = [&whole[..at], &0u32.to_le_bytes(), &whole[at + 20..]].concat();
+    let said = refused(&scalar);
+    assert!(said.contains("attn_q") && said.contains("[]"), "{said}");
+    let count = |value: u32| {
+        [&b"llama.block_count"[..], &4u32.to_le_bytes(), &value.to_le_bytes()].concat()
+    };
+    let said = refused(&replaced(&whole, &count(2), &count(1)));
+    assert!(said.contains("holds 2 layers where the configuration says 1"), "{said}");
+    for absurd in [3, 1 << 20, u32::MAX] {
+        let said = refused(&replaced(&whole, &count(2), &count(absurd)));
+        assert!(said.contains("missing") || said.contains("at most"), "{absurd}: {said}");
+    }
+    let positions = |value: u32| {
+        [&b"llama.context_length"[..], &4u32.to_le_bytes(), &value.to_le_bytes()].concat()
+    };
+    assert!(refused(&replaced(&whole, &positions(64), &positions(1 << 24))).contains("positions"));
+}
+
+#[test]
+fn absurd_sizes_and_malformed_vocabularies_are_errors() {
+    let folder = Folder::new("absurd");
+    let model = model(Family::Llama, true);
+    save(&model, &tokenizer(), &folder.0).unwrap();
+    let config = folder.0.join("config.json");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let open = || load(&folder.0, Arc::new(Cpu), false).err().expect("must not load").to_string();
+    for (key, old) in [
+        ("vocab_size", "272"),
+        ("hidden_size", "32"),
+        ("intermediate_size", "96"),
+        ("num_hidden_layers", "2"),
+        ("num_attention_heads", "4"),
+        ("num_key_value_heads", "2"),
+        ("head_dim", "8"),
+        ("max_position_embeddings", "64"),
+    ] {
+        for absurd in ["1", "1000000000", "16777216", "2147483648", "18446744073709551615"] {
+            let old = format!("\"{key}\": {old}");
+            assert!(text.contains(&old), "{text}");
+            std::fs::write(&config, text.replace(&old, &format!("\"{key}\": {absurd}"))).unwrap();
+            if key != "max_position_embeddings" || absurd != "1" {
+                open();
+            }
+        }
+    }
+    std::fs::write(&config, &text).unwrap();
+    let vocabulary = folder.0.join("tokenizer.json");
+    let whole: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&vocabulary).unwrap()).unwrap();
+    for (pointer, value) in [
+        // Shapes that the library itself panics over, or might.
+        ("/added_tokens/0/id", serde_json::json!(4_294_967_295u64)),
+        ("/model/merges", serde_json::json!(["ab"])),
+        ("/model/vocab", serde_json::json!({"<|tactic|>": 7, "<|end|>": 4_294_967_295u64})),
+        ("/normalizer", serde_json::json!({"type": "Precompiled", "precompiled_charsmap": "AA=="})),
+        (
+            "/pre_tokenizer",
+            serde_json::json!({"type": "Split", "pattern": {"Regex": "(("},
+            "behavior": "Isolated", "invert": false}),
+        ),
+        (
+            "/post_processor",
+            serde_json::json!({"type": "TemplateProcessing", "single": [],
+            "pair": [{"SpecialToken": {"id": "X", "type_id": 0}}], "special_tokens": {}}),
+        ),
+        (
+            "/truncation",
+            serde_json::json!({"direction": "Right", "max_length": 0,
+            "strategy": "LongestFirst", "stride": 5}),
+        ),
+    ] {
+        let mut damaged = whole.clone();
+        *damaged.pointer_mut(pointer).unwrap() = value;
+        std::fs::write(&vocabulary, damaged.to_string()).unwrap();
+        // It loads or it does not; nothing panics, then or later.
+        if let Ok((_, tokenizer)) = load(&folder.0, Arc::new(Cpu), false) {
+            let _ = tokenizer.prompt("|- ( ph -> ps )").map(|ids| tokenizer.decode(&ids));
+        }
+    }
+}

@@ -222,3 +222,31 @@ fn folders_that_hold_no_run() {
         report(dir.path()).unwrap_err().to_string().contains("offtrace.json: not what a study")
     );
 }
+
+/// Two cells of `n` theorems, one of which proves all of them.
+fn one_sided(n: usize, winner: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..n).map(theorem).collect();
+    for objective in ["ce", "bfs"] {
+        let outcome = if objective == winner { Outcome::Proved } else { Outcome::Budget };
+        let records: Vec<Record> = names
+            .iter()
+            .map(|name| Record { outcome, ..record(name, objective, "bfs", 16, 1) })
+            .collect();
+        write_cell(&dir.path().join("cells"), &manifest(objective, "bfs", 16, 1, n), &records);
+    }
+    report(dir.path()).unwrap();
+    read(dir.path().join("report").join("index.html"))
+}
+
+#[test]
+fn sentences_say_what_happened_and_intervals_are_possible() {
+    let lost = one_sided(5, "ce");
+    assert!(!lost.contains("largest gain"), "a loss is no gain");
+    assert!(lost.contains("the smallest loss is 100.0 points [-100.0, -12.3]"), "{lost}");
+    let even = one_sided(5, "neither");
+    assert!(even.contains("the nearest comparison is even at 0.0 points"));
+    let won = one_sided(5, "bfs");
+    assert!(won.contains("The largest gain is +100.0 points [12.3, 100.0]"));
+    assert!(!won.contains("187.7"));
+}

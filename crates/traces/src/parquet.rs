@@ -12,7 +12,6 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::panic::catch_unwind;
 use std::path::Path;
 
 use ::parquet::errors::ParquetError;
@@ -41,7 +40,7 @@ pub enum Shape {
 pub fn read(path: &Path) -> Result<Vec<Trace>, Error> {
     // The Parquet library panics on some damaged files; to our callers that is one more unreadable
     // file.
-    catch_unwind(|| read_rows(path))
+    catamount_base::guarded(|| read_rows(path))
         .unwrap_or_else(|_| Err(Error::file(path, "not a readable Parquet file: it is damaged")))
 }
 

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use gemm::{Mat, PackedB, Start};
 
-use crate::{AdamW, Backend, Draws, Heads, Kind, Lora, Packed, Result, Sampling};
+use crate::{AdamW, Backend, Draws, Error, Heads, Kind, Lora, Packed, Result, Sampling};
 
 /// The processor.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,6 +53,10 @@ impl Backend for Cpu {
     }
 
     fn zeros(&self, len: usize, _: Kind) -> Result<CpuTensor> {
+        // Asked for first, without touching it: an allocation that fails ends the process.
+        Vec::<f32>::new().try_reserve_exact(len).map_err(|_| {
+            Error::Device(format!("a tensor of {len} numbers is more than this machine can hold"))
+        })?;
         Ok(CpuTensor { data: vec![0.0; len], packed: OnceLock::new() })
     }
 

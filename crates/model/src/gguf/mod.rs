@@ -51,6 +51,9 @@ pub fn load_gguf<B: Backend>(
     Ok((load_from(&file, backend, config, trained)?, tokenizer))
 }
 
+/// The longest list of metadata: more than any vocabulary has.
+const LONGEST_LIST: usize = 1 << 22;
+
 /// Reads the header; every step may find the file's end.
 struct Reader<'a> {
     bytes: &'a [u8],
@@ -93,8 +96,9 @@ impl<'a> Reader<'a> {
             8 => return self.text().map(Meta::Text),
             9 => {
                 let (kind, len) = (self.u32()?, self.size()?);
-                // Nested lists have no use here and would let a small file ask for deep recursion.
-                if kind == 9 {
+                // Nested lists have no use here and would let a small file ask for deep recursion;
+                // a value takes more room here than in the file, so a list has a longest length.
+                if kind == 9 || len > LONGEST_LIST {
                     return None;
                 }
                 let mut list = Vec::new();
@@ -144,10 +148,13 @@ impl Gguf {
         let mut tensors = HashMap::new();
         for _ in 0..tensor_count {
             let name = r.text()?;
-            let dims = r.u32()? as usize;
+            let dims = r.u32()?;
+            // The format knows no more.
+            if dims > 4 {
+                return None;
+            }
             // The fastest dimension comes first in the file.
-            let mut shape: Vec<usize> =
-                (0..dims.min(8)).map(|_| r.size()).collect::<Option<_>>()?;
+            let mut shape: Vec<usize> = (0..dims).map(|_| r.size()).collect::<Option<_>>()?;
             shape.reverse();
             let (kind, offset) = (r.u32()?, r.size()?);
             tensors.insert(name, Entry { shape, kind, offset });
@@ -156,7 +163,7 @@ impl Gguf {
             Some(Meta::Number(n)) if *n >= 1.0 => *n as usize,
             _ => 32,
         };
-        Some((meta, tensors, r.at.next_multiple_of(align)))
+        Some((meta, tensors, r.at.checked_next_multiple_of(align)?))
     }
 
     fn text(&self, key: &str) -> Result<&str> {
@@ -240,8 +247,21 @@ impl Source for Gguf {
         &piece.gguf
     }
 
-    fn read(&self, piece: &Piece) -> Result<Option<(Vec<usize>, Vec<f32>)>> {
-        let Some(entry) = self.tensors.get(&piece.gguf) else { return Ok(None) };
+    fn layer_prefix(&self) -> &'static str {
+        "blk."
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.tensors.keys()
+    }
+
+    fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|entry| &entry.shape[..])
+    }
+
+    fn read(&self, piece: &Piece) -> Result<Vec<f32>> {
+        let missing = || Error::MissingTensor { path: self.path.clone(), name: piece.gguf.clone() };
+        let entry = self.tensors.get(&piece.gguf).ok_or_else(missing)?;
         let refuse = |reason: String| {
             Error::format(&self.path, format!("tensor `{}`: {reason}", piece.gguf))
         };
@@ -259,9 +279,9 @@ impl Source for Gguf {
         let mut numbers = quant::numbers(entry.kind, bytes);
         // llama's converter interleaves the two halves that rotation pairs up; undo it.
         if piece.interleaved_heads > 0 && matches!(self.text("general.architecture"), Ok("llama")) {
-            numbers = gather_halves(&numbers, piece.interleaved_heads, entry.shape[0]);
+            numbers = gather_halves(&numbers, piece.interleaved_heads, piece.shape[0]);
         }
-        Ok(Some((entry.shape.clone(), numbers)))
+        Ok(numbers)
     }
 }
 

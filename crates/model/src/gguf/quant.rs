@@ -22,7 +22,7 @@ fn block(kind: u32) -> Option<(usize, usize)> {
 /// Bytes that `count` numbers of a storage type take; none if the type is not known.
 pub fn bytes(kind: u32, count: usize) -> Option<usize> {
     let (numbers, bytes) = block(kind)?;
-    count.is_multiple_of(numbers).then(|| count / numbers * bytes)
+    if count.is_multiple_of(numbers) { (count / numbers).checked_mul(bytes) } else { None }
 }
 
 fn half_at(b: &[u8], at: usize) -> f32 {

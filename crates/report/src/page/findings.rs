@@ -56,10 +56,22 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     ));
     let largest = compared.iter().max_by(|a, b| a.1.gain_pp.total_cmp(&b.1.gain_pp));
     if let Some((group, c)) = largest {
+        // What is largest is a gain only if there is one.
+        let what = if c.gain_pp > 0.0 {
+            "The largest gain is"
+        } else if c.gain_pp == 0.0 {
+            "No objective gains on CE anywhere; the nearest comparison is even at"
+        } else {
+            "No objective gains on CE anywhere; the smallest loss is"
+        };
+        let points = if c.gain_pp > 0.0 {
+            format!("{:+.1}", c.gain_pp)
+        } else {
+            format!("{:.1}", c.gain_pp.abs())
+        };
         out.push(format!(
-            "The largest gain is {:+.1} points [{:.1}, {:.1}], p {} (b/c = {}/{}, n = {}): {} \
-             under {} at N = {}.",
-            c.gain_pp,
+            "{what} {points} points [{:.1}, {:.1}], p {} (b/c = {}/{}, n = {}): {} under {} at N = \
+             {}.",
             c.ci_low,
             c.ci_high,
             p_relation(c.p),

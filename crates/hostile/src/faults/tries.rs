@@ -1,0 +1,250 @@
+//! The faults themselves.
+
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::faults::row::Row;
+use crate::faults::server::{KEY, MISBEHAVIOURS, Misbehaviour, serve};
+use crate::faults::world::{EVAL, Ran, World, finish, wait};
+use crate::random::Random;
+
+/// An evaluation that asks a server.
+fn asking(url: &str, out: &str, more: &str) -> String {
+    format!(
+        "eval --database toy.mm --theorems data/test.jsonl --limit 2 --policy http:{url} --strategy \
+         bfs --budget 4 --out {out} {more}"
+    )
+}
+
+/// The outcomes in a log.
+fn outcomes(world: &World, log: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(world.path(log)).unwrap_or_default();
+    let outcome = |line: &str| {
+        let record: serde_json::Value = serde_json::from_str(line).ok()?;
+        Some(record["outcome"].as_str()?.to_owned())
+    };
+    text.lines().filter_map(outcome).collect()
+}
+
+/// A server that misbehaves: errors and nothing else, an exit status that says so, no key anywhere.
+pub fn servers(world: &World) -> Result<Vec<Row>> {
+    let folder = world.fresh("servers")?;
+    let mut rows = Vec::new();
+    for (number, (name, misbehaviour)) in MISBEHAVIOURS.into_iter().enumerate() {
+        let mut row = Row::new(&format!("server: {name}"));
+        let out = format!("servers/{number}.jsonl");
+        let ran = world.run(&asking(&serve(misbehaviour)?, &out, "--http-timeout 5"))?;
+        row.tried(ran.ended(&[2]));
+        let outcomes = outcomes(world, &out);
+        row.tried(if outcomes == ["error", "error"] {
+            Ok(())
+        } else {
+            Err(format!("the log says {outcomes:?}"))
+        });
+        for entry in std::fs::read_dir(&folder)?.flatten() {
+            let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            let shown = text.contains(&KEY[..16]);
+            row.tried(if shown { Err(format!("the key is in {entry:?}")) } else { Ok(()) });
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// A server that hangs: the timeout, the time limit and Ctrl-C all hold.
+pub fn hanging(world: &World) -> Result<Vec<Row>> {
+    world.fresh("hanging")?;
+    let url = serve(Misbehaviour::Hang)?;
+    let within = |ran: &Ran, seconds: u64| {
+        if ran.took <= Duration::from_secs(seconds) {
+            Ok(())
+        } else {
+            Err(format!("it took {:?}", ran.took))
+        }
+    };
+    let mut timeout = Row::new("server hangs, --http-timeout 1");
+    let ran = world.run(&asking(&url, "hanging/a.jsonl", "--http-timeout 1"))?;
+    timeout.tried(ran.ended(&[2]).and_then(|()| within(&ran, 40)));
+    let mut limit = Row::new("server hangs, --time-limit 1");
+    let ran = world.run(&asking(&url, "hanging/b.jsonl", "--time-limit 1"))?;
+    limit.tried(ran.ended(&[0]).and_then(|()| within(&ran, 15)));
+    let said = outcomes(world, "hanging/b.jsonl");
+    limit.tried(if said == ["time", "time"] { Ok(()) } else { Err(format!("{said:?}")) });
+    let mut interrupt = Row::new("server hangs, one Ctrl-C");
+    for try_ in 0..3 {
+        let child = world.command(&asking(&url, &format!("hanging/c{try_}.jsonl"), "")).spawn()?;
+        std::thread::sleep(Duration::from_secs(2));
+        signal(child.id(), "INT")?;
+        let ran = wait(child)?;
+        interrupt.tried(ran.ended(&[130]).and_then(|()| within(&ran, 10)));
+    }
+    Ok(vec![timeout, limit, interrupt])
+}
+
+/// Standard output on a full device, and with nobody reading.
+pub fn output(world: &World) -> Result<Vec<Row>> {
+    let (mut full, mut gone) =
+        (Row::new("standard output full"), Row::new("standard output closed"));
+    for arguments in [
+        "--help",
+        "data stats data/test.jsonl",
+        "data validate data/test.jsonl",
+        "export --format mm --database toy.mm peace.jsonl",
+        "compare peace.jsonl peace.jsonl",
+        "run demo --print",
+        "prove id --database toy.mm --policy ngram:data/test.jsonl --strategy bfs --budget 9 --tree",
+    ] {
+        let mut command = world.command(arguments);
+        command.stdout(OpenOptions::new().write(true).open("/dev/full")?);
+        full.tried(finish(command)?.ended(&[2]));
+        let mut command = world.command(arguments);
+        let (reader, writer) = std::io::pipe()?;
+        drop(reader);
+        command.stdout(writer);
+        gone.tried(finish(command)?.ended(&[0]));
+    }
+    Ok(vec![full, gone])
+}
+
+/// A disk that fills up in the middle, and is given room again.
+pub fn full_disk(world: &World) -> Result<Row> {
+    let name = "disk full, then room";
+    let probe = Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        return Ok(Row::skipped(name, "no mount namespaces for this user (unshare -rm)"));
+    }
+    let mut row = Row::new(name);
+    world.fresh("disk")?;
+    for kibibytes in [4, 8, 16, 24] {
+        // In a mount namespace of its own: a disk this small, the evaluation, room, the evaluation.
+        let script = format!(
+            "mount -t tmpfs -o size={kibibytes}k none disk || exit 77
+             \"$@\"; first=$?
+             mount -o remount,size=64m disk
+             \"$@\"; second=$?
+             cmp disk/log.jsonl peace.jsonl || exit 78
+             echo first $first second $second"
+        );
+        let mut command = Command::new("unshare");
+        let inner = world.shell(&script, &format!("{EVAL} --out disk/log.jsonl"));
+        command.arg("-rm").arg(inner.get_program()).args(inner.get_args());
+        command.current_dir(world.path("")).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ran = finish(command)?;
+        if ran.code == Some(77) {
+            return Ok(Row::skipped(name, "a tmpfs cannot be mounted here"));
+        }
+        let fine = ran.said.contains("first 2 second 0") || ran.said.contains("first 0 second 0");
+        row.tried(ran.ended(&[0]).and(if fine { Ok(()) } else { Err(ran.said) }));
+    }
+    Ok(row)
+}
+
+/// Limits of the shell: too few files, too large a file, too much processor time.
+pub fn limits(world: &World) -> Result<Vec<Row>> {
+    let mut files = Row::new("ulimit -n: few open files");
+    world.fresh("limits")?;
+    for count in [3, 4, 5, 6, 8, 10, 12, 16, 24, 32] {
+        let out = format!("limits/n{count}.jsonl");
+        let script = format!("ulimit -n {count}; exec \"$@\"");
+        let ran = finish(world.shell(&script, &format!("{EVAL} --out {out}")))?;
+        // With three files even the program's own libraries cannot be opened: the loader says so.
+        files.tried(ran.ended(&[0, 2, 127]).and_then(|()| world.resumes(&out)));
+    }
+    let mut size = Row::new("ulimit -f: files cut off, then resumed");
+    for blocks in [1, 2, 4, 8] {
+        let out = format!("limits/f{blocks}.jsonl");
+        let script = format!("ulimit -f {blocks}; exec \"$@\"");
+        let ran = finish(world.shell(&script, &format!("{EVAL} --out {out}")))?;
+        size.tried(ran.decent().and_then(|()| world.resumes(&out)));
+    }
+    let mut time = Row::new("ulimit -t: processor time used up, then resumed");
+    for seconds in [1, 2] {
+        let out = format!("limits/t{seconds}.jsonl");
+        let script = format!("ulimit -t {seconds}; exec \"$@\"");
+        let ran = finish(world.shell(&script, &format!("{EVAL} --out {out}")))?;
+        time.tried(ran.decent().and_then(|()| world.resumes(&out)));
+    }
+    Ok(vec![files, size, time])
+}
+
+/// Signals at random moments; after each, the evaluation resumes to the known log.
+pub fn signals(world: &World) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    world.fresh("signals")?;
+    for (name, times, codes) in
+        [("INT", 6, &[130, 0][..]), ("TERM", 4, &[]), ("HUP", 2, &[]), ("KILL", 20, &[])]
+    {
+        let mut row = Row::new(&format!("kill -{name} at random moments, then resumed"));
+        for number in 0..times {
+            let out = format!("signals/{name}{number}.jsonl");
+            let mut random = Random::new(name, number);
+            let moment = world.duration.mul_f64(random.below(1000) as f64 / 1000.0);
+            let child = world.command(&format!("{EVAL} --out {out}")).spawn()?;
+            std::thread::sleep(moment);
+            signal(child.id(), name)?;
+            let ran = wait(child)?;
+            let ended = if codes.is_empty() { ran.decent() } else { ran.ended(codes) };
+            row.tried(ended.and_then(|()| world.resumes(&out)));
+        }
+        rows.push(row);
+    }
+    rows.push(killed_data(world)?);
+    Ok(rows)
+}
+
+/// Extraction killed at random moments leaves nothing behind once it has run to its end.
+fn killed_data(world: &World) -> Result<Row> {
+    let mut row = Row::new("kill -KILL of data at random moments, then run");
+    let extract = "data metamath --database toy.mm --split 0,0,1 --out killed/data";
+    let folder = world.fresh("killed")?;
+    for number in 0..20 {
+        let child = world.command(extract).spawn()?;
+        let moment = Random::new("data", number).below(60) as u64;
+        std::thread::sleep(Duration::from_millis(moment));
+        signal(child.id(), "KILL")?;
+        row.tried(wait(child)?.decent());
+    }
+    row.tried(world.run(extract)?.ended(&[0]));
+    let names = |path: std::path::PathBuf| -> Vec<String> {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let (left, expected) = (names(folder.join("data")), names(world.path("data")));
+    row.tried(if left == expected { Ok(()) } else { Err(format!("left behind: {left:?}")) });
+    Ok(row)
+}
+
+/// A clock that jumps while an evaluation runs.
+pub fn clock(world: &World) -> Result<Row> {
+    let name = "the clock jumps";
+    let there = Command::new("faketime").arg("--version").stdout(Stdio::null()).status();
+    if !there.is_ok_and(|status| status.success()) {
+        return Ok(Row::skipped(name, "the program `faketime` is not installed (Debian faketime)"));
+    }
+    let mut row = Row::new(name);
+    world.fresh("clock")?;
+    for (number, when) in ["+400d", "-400d", "+0 x1000", "@2038-01-19 03:14:06"].iter().enumerate()
+    {
+        let out = format!("clock/{number}.jsonl");
+        let script = format!("exec faketime -f '{when}' \"$@\"");
+        let ran = finish(world.shell(&script, &format!("{EVAL} --out {out}")))?;
+        row.tried(ran.ended(&[0]).and_then(|()| world.resumes(&out)));
+    }
+    Ok(row)
+}
+
+fn signal(process: u32, name: &str) -> Result<()> {
+    // It may have ended by itself; then there is nobody to signal.
+    Command::new("kill")
+        .args([&format!("-{name}"), &process.to_string()])
+        .stderr(Stdio::null())
+        .status()?;
+    Ok(())
+}

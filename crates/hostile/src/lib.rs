@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+pub mod faults;
+pub mod fuzz;
+pub mod mutation;
+pub mod random;
+pub mod seeds;
+pub mod target;
+pub mod verdicts;

@@ -1,0 +1,306 @@
+//! Everything that reads what others wrote, as a function of bytes.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use catamount_evaluate::cell::{read_log, read_manifest};
+use catamount_experiment::Experiment;
+use catamount_metamath::{Database, Extraction, Metamath};
+use catamount_model::{Cpu, load, load_adapter, load_gguf};
+use catamount_objective::{Objective, Surrogate};
+use catamount_policies::{Http, HttpSettings, Ngram};
+use catamount_search::{Environment, Policy, Request, StateId, Stream};
+use catamount_traces::{Theorem, leandojo, parquet, read_any, validate};
+
+use crate::seeds;
+use crate::verdicts::TOY;
+
+/// What reads an input. Whether it likes it does not matter; that it comes back does.
+type Reading = Box<dyn FnMut(&[u8])>;
+
+/// A parser, or what stands behind one.
+pub struct Target {
+    /// Its name, which is also that of its folder of kept inputs.
+    pub name: &'static str,
+    /// Valid inputs.
+    pub seeds: Vec<Vec<u8>>,
+    /// Reads an input.
+    pub read: Reading,
+    /// How many inputs it takes while others take a hundred.
+    pub share: usize,
+}
+
+/// The names of all targets.
+pub const NAMES: [&str; 17] = [
+    "weights",
+    "traces",
+    "leandojo",
+    "parquet",
+    "ngram",
+    "experiment",
+    "log",
+    "manifest",
+    "safetensors",
+    "config",
+    "tokenizer",
+    "adapter",
+    "gguf",
+    "database",
+    "tactic",
+    "completion",
+    "wire",
+];
+
+impl Target {
+    /// A target by its name. Files it needs lie in the folder, which is its own.
+    pub fn new(name: &str, folder: &Path) -> Result<Target> {
+        let at = |name: &str| folder.join(name);
+        let (mut share, name) = (100, *NAMES.iter().find(|n| **n == name).unwrap_or(&""));
+        let (mut seeds, read): (Vec<Vec<u8>>, Reading) = match name {
+            "weights" => (vec![WEIGHTS.into()], Box::new(weights)),
+            "experiment" => {
+                let presets = catamount_experiment::PRESETS.iter();
+                let texts = presets.map(|(_, _, text)| text.as_bytes().to_vec()).collect();
+                (texts, Box::new(experiment))
+            }
+            "traces" | "leandojo" | "parquet" | "ngram" => {
+                let [lines, json, tables] = seeds::trace_files(folder)?;
+                let path = at("input");
+                match name {
+                    "traces" => (lines, file(path, |path| drop((read_any(path), validate(path))))),
+                    "leandojo" => (json, file(path, |path| drop(leandojo::read(path)))),
+                    "parquet" => (tables, file(path, |path| drop(parquet::read(path)))),
+                    _ => (lines, file(path, |path| drop(Ngram::open(path, 0.8)))),
+                }
+            }
+            "log" | "manifest" => {
+                std::fs::write(at("cell.jsonl"), LOG)?;
+                std::fs::write(at("cell.manifest.json"), MANIFEST)?;
+                let log = at("cell.jsonl");
+                let (seed, path) = match name {
+                    "log" => (LOG, log.clone()),
+                    _ => (MANIFEST, at("cell.manifest.json")),
+                };
+                let read = move |_: &Path| {
+                    let _ = (read_log(&log), read_manifest(&log));
+                    let _ = catamount_report::compare(&log, &log);
+                };
+                (vec![seed.into()], file(path, read))
+            }
+            "safetensors" | "config" | "tokenizer" | "adapter" | "gguf" => {
+                share = 50;
+                let model = seeds::model(folder)?;
+                let folder = folder.to_path_buf();
+                let config = model.config.clone();
+                let whole = move |_: &Path| {
+                    if let Ok((_, tokenizer)) = load(&folder, Arc::new(Cpu), false) {
+                        let _ = tokenizer.prompt("|- ph").and_then(|ids| tokenizer.decode(&ids));
+                    }
+                };
+                match name {
+                    "gguf" => {
+                        let read = |path: &Path| drop(load_gguf(path, Arc::new(Cpu), false));
+                        (vec![seeds::gguf(&model)?], file(at("model.gguf"), read))
+                    }
+                    "adapter" => {
+                        let path = at("adapter_config.json");
+                        let seed = std::fs::read(&path)?;
+                        let folder = path.parent().unwrap_or(Path::new(".")).to_path_buf();
+                        let read =
+                            move |_: &Path| drop(load_adapter(&Cpu, &config, &folder, false));
+                        (vec![seed], file(path, read))
+                    }
+                    _ => {
+                        let path = match name {
+                            "safetensors" => at("model.safetensors"),
+                            "config" => at("config.json"),
+                            _ => at("tokenizer.json"),
+                        };
+                        (vec![std::fs::read(&path)?], file(path, whole))
+                    }
+                }
+            }
+            "database" => {
+                share = 50;
+                (vec![TOY.into(), SMALL.into()], Box::new(database))
+            }
+            "tactic" => {
+                let toy = Metamath::new(Database::from_text("toy.mm", TOY.into())?);
+                let seeds = TACTICS.iter().map(|tactic| tactic.as_bytes().to_vec()).collect();
+                (seeds, Box::new(move |bytes| tactic(&toy, bytes)))
+            }
+            "completion" => {
+                share = 25;
+                let seeds = COMPLETIONS.iter().map(|reply| reply.as_bytes().to_vec()).collect();
+                (seeds, completion()?)
+            }
+            "wire" => {
+                let seeds = ANSWERS.iter().map(|answer| answer.as_bytes().to_vec()).collect();
+                (seeds, Box::new(|bytes| _ = catamount_lean::is_answer(bytes, "7")))
+            }
+            _ => anyhow::bail!("the targets are {}", NAMES.join(", ")),
+        };
+        seeds.extend(seeds::kept(name)?);
+        Ok(Target { name, seeds, read, share })
+    }
+}
+
+/// A reader of files, given bytes.
+fn file(path: std::path::PathBuf, mut read: impl FnMut(&Path) + 'static) -> Reading {
+    Box::new(move |bytes| {
+        // A file that cannot be written reads as the one before; the folder is a temporary one.
+        if std::fs::write(&path, bytes).is_ok() {
+            read(&path);
+        }
+    })
+}
+
+const WEIGHTS: &str = "{\"name\": \"t\", \"logp\": [-0.1, -4.6, -0.7]}";
+
+/// Log-probabilities, under every objective.
+fn weights(bytes: &[u8]) {
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
+    let Ok(log_p) = serde_json::from_value::<Vec<f64>>(value["logp"].clone()) else { return };
+    for objective in Objective::ALL {
+        for budget in [0, 7, 64, u64::MAX] {
+            if let Ok(weighed) = Surrogate::new(objective, budget).weigh(&log_p) {
+                let numbers = weighed.weights.iter().chain([&weighed.log_success]);
+                assert!(numbers.clone().all(|x| x.is_finite()), "{objective} {budget} {log_p:?}");
+                assert!(weighed.log_success <= 0.0, "{objective} {budget} {log_p:?}");
+            }
+        }
+    }
+}
+
+fn experiment(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(experiment) = Experiment::parse(text, "input.toml")
+        && let Ok(plan) = catamount_experiment::Plan::new(&experiment, "input.toml")
+    {
+        let _ = plan.describe(&experiment, Path::new("study"));
+    }
+}
+
+const SMALL: &str = "$c ( ) -> wff |- $. $v ph ps $.
+wph $f wff ph $. wps $f wff ps $. wi $a wff ( ph -> ps ) $.
+ax-1 $a |- ( ph -> ( ps -> ph ) ) $.
+${ mp.1 $e |- ph $. mp.2 $e |- ( ph -> ps ) $. ax-mp $a |- ps $. $}
+a1 $p |- ( ph -> ( ps -> ph ) ) $= wph wps ax-1 $.
+";
+
+/// A database, and everything that is then done with it.
+fn database(bytes: &[u8]) {
+    if let Ok(database) = Database::from_text("input.mm", bytes.to_vec()) {
+        let _ = database.extract(&Extraction::default(), |_, _| {});
+        for id in database.theorems() {
+            let _ = (database.statement(id), database.key(id));
+        }
+    }
+}
+
+const TACTICS: [&str; 6] = [
+    "ax-mp $ ph ( ps -> ps )",
+    "syl $ ps -. A. x -. x = y",
+    "mpd $ ps ( ph -> ( ps -> ch ) )",
+    "ax-1",
+    "mp2 $ ph ph $ ps ps",
+    "ax-gen",
+];
+
+/// A tactic at the root of a theorem, and as a whole proof.
+fn tactic(toy: &Metamath, bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let theorem = Theorem { name: "syl".into(), ..Theorem::default() };
+    if let Ok(mut session) = toy.open(&theorem) {
+        let _ = session.apply(StateId(0), &text);
+    }
+    let _ = toy.check(&theorem, &[text]);
+}
+
+const COMPLETIONS: [&str; 2] = [
+    r#"{"choices":[{"text":" simp ","index":0,"logprobs":{"token_logprobs":[-1.5,-0.25]}}]}"#,
+    r#"{"choices":[{"text":"rfl","logprobs":{"content":[{"logprob":-0.5}]}}]}"#,
+];
+
+/// A server that answers with the input, and the policy that asks it.
+fn completion() -> Result<Reading> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let reply: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let served = Arc::clone(&reply);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let reply = served.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            answer(stream, &reply);
+        }
+    });
+    let settings = HttpSettings {
+        timeout: Duration::from_secs(5),
+        retries: 0,
+        concurrency: 1,
+        ..HttpSettings::new(url)
+    };
+    let mut policy = Http::new(settings)?;
+    Ok(Box::new(move |bytes| {
+        *reply.lock().unwrap_or_else(PoisonError::into_inner) = bytes.to_vec();
+        policy.submit(Request {
+            id: 0,
+            state: "⊢ p".into(),
+            samples: 1,
+            stream: Stream::new(1),
+            urn: None,
+        });
+        for (_, answer) in policy.poll() {
+            for sample in answer.into_iter().flatten() {
+                assert!(sample.log_p.is_finite() && sample.log_p <= 0.0, "{sample:?}");
+            }
+        }
+    }))
+}
+
+/// Takes a request in, as far as it is there, and sends a reply: as the body of a good answer, or,
+/// if it looks like one, as the whole answer.
+fn answer(mut stream: TcpStream, reply: &[u8]) {
+    let mut request = [0; 4096];
+    let _ = stream.read(&mut request);
+    if !reply.starts_with(b"HTTP") {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            reply.len()
+        );
+        let _ = stream.write_all(head.as_bytes());
+    }
+    let _ = stream.write_all(reply);
+}
+
+/// What a Lean server answers.
+const ANSWERS: [&str; 3] = [
+    r#"{"id":"7","ok":true,"ctx":1,"state":2,"goals":"⊢ p","done":false}"#,
+    r#"{"id":"7","ok":false,"kind":"tactic","error":"no goals"}"#,
+    concat!(
+        r#"{"id":"7","ok":true,"done":true,"axioms":["propext"],"library_axioms_visible":true,"#,
+        r#""theorems":[{"name":"t","line":1,"statement":"theorem t : p","proof":"by simp","#,
+        r#""steps":[{"state":"⊢ p","tactic":"simp"}]}],"errors":[{"line":3,"error":"x"}]}"#
+    ),
+];
+
+const LOG: &str = concat!(
+    r#"{"theorem":"a","outcome":"proved","expansions":3,"tactics":["ax-1"],"axioms":["ax-1"],"#,
+    r#""demonstrated":2,"valid":2,"rejected":1,"duplicates":0,"depths":[2,1],"tokens":9}"#,
+    "\n",
+    r#"{"theorem":"b","outcome":"error","expansions":0,"valid":0,"rejected":0,"duplicates":0,"#,
+    r#""depths":[],"tokens":0,"reason":"lost"}"#,
+    "\n",
+    r#"{"theorem":"c","outcome":"budget","expansions":8,"valid":0,"rejected":8,"duplicates":3,"#,
+    r#""depths":[8],"tokens":40}"#,
+    "\n"
+);
+const MANIFEST: &str = concat!(
+    r#"{"format":1,"objective":"ce","strategy":"bfs","settings":{"max_depth":64},"budget":8,"#,
+    r#""seed":1,"policy":"p","environment":"e","pool":{"file":"f","hash":"h","theorems":3,"#,
+    r#""steps":null},"version":"0.1.0","commit":null,"command":"catamount eval"}"#
+);
