@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use catamount_evaluate::driver::Plan;
 use catamount_evaluate::log::{Manifest, Outcome};
+use catamount_evaluate::redraw;
 use catamount_evaluate::run::{CellRun, Watched, run_cell};
 use catamount_search::StrategyKind;
 
@@ -83,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             settings: serde_json::to_value(&plan.deployment)?,
             budget: plan.deployment.budget(),
             seed: plan.seed,
-            policy: policy.describe(),
+            policy: redraw::describe(policy.as_ref(), &plan.deployment),
             environment: environment.describe(),
             pool: theorems.pool.clone(),
             version: env!("CARGO_PKG_VERSION").to_string(),

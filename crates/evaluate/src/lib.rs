@@ -12,6 +12,6 @@ pub mod driver;
 pub mod log;
 pub mod pool;
 mod proof;
-mod redraw;
+pub mod redraw;
 pub mod run;
 mod spent;

@@ -10,9 +10,10 @@ use catamount_evaluate::cell::sibling;
 use catamount_evaluate::driver::Plan as SearchPlan;
 use catamount_evaluate::log::{Manifest, Outcome, TimeRecord};
 use catamount_evaluate::pool::Theorems;
+use catamount_evaluate::redraw;
 use catamount_evaluate::run::{CellRun, CellTask, Watched, run_cells};
 use catamount_model::{Backend, Generator, GeneratorConfig, load_adapter};
-use catamount_search::{Deployment, Policy};
+use catamount_search::Deployment;
 
 use crate::error::{Error, Result, Work};
 use crate::plan::{Plan, Planned};
@@ -228,7 +229,7 @@ fn describe<B: Backend>(
         settings: serde_json::to_value(deployment).unwrap_or_default(),
         budget: deployment.budget(),
         seed: experiment.seed,
-        policy: policy.describe(),
+        policy: redraw::describe(policy, deployment),
         environment: study.environment.describe(),
         pool: cell.theorems.pool.clone(),
         version: env!("CARGO_PKG_VERSION").to_string(),
