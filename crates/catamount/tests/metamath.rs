@@ -68,13 +68,44 @@ fn every_strategy_proves_and_metamath_agrees() {
 }
 
 #[test]
-fn a_killed_evaluation_goes_on_to_the_same_log() {
+fn distinct_samples_are_distinct_under_every_strategy() {
     let folder = prepared();
-    let whole = format!("{EVAL} --strategy vdfs --out whole.jsonl");
+    let strategies = "pass,bfs,dfs,rdfs,vdfs,mcts";
+    let eval = format!("{EVAL} --strategy {strategies} --distinct --trees");
+    ok(folder.path(), &format!("{eval} --out one --concurrency 1 --threads 1"));
+    ok(folder.path(), &format!("{eval} --out many --concurrency 50 --threads 5"));
+    for strategy in strategies.split(',') {
+        let read = |name: String| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let log = read(format!("one/{strategy}.jsonl"));
+        assert_eq!(read(format!("many/{strategy}.jsonl")), log, "{strategy}");
+        assert!(log.contains("\"proved\"") && !log.contains("redrawn"), "{strategy}");
+        assert_eq!(log.matches("\"duplicates\":0").count(), log.lines().count(), "{strategy}");
+        let manifest = read(format!("one/{strategy}.manifest.json"));
+        assert!(manifest.contains("drawn without replacement, exactly"), "{manifest}");
+        for line in read(format!("one/{strategy}.trees.jsonl")).lines() {
+            let tree: serde_json::Value = serde_json::from_str(line).unwrap();
+            let mut seen = std::collections::HashSet::new();
+            for expansion in tree["expansions"].as_array().unwrap() {
+                let tactic = (expansion["parent"].to_string(), expansion["tactic"].to_string());
+                assert!(seen.insert(tactic), "{strategy}: {expansion} came before");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_evaluation_goes_on_to_the_same_log() {
+    killed_and_resumed(EVAL);
+    killed_and_resumed(&format!("{EVAL} --distinct"));
+}
+
+fn killed_and_resumed(eval: &str) {
+    let folder = prepared();
+    let whole = format!("{eval} --strategy vdfs --out whole.jsonl");
     ok(folder.path(), &whole);
     // Killed after some results are on the disk, more than once.
     let binary = assert_cmd::cargo::cargo_bin("catamount");
-    let pieces = format!("{EVAL} --strategy vdfs --out pieces.jsonl --concurrency 1 --threads 1");
+    let pieces = format!("{eval} --strategy vdfs --out pieces.jsonl --concurrency 1 --threads 1");
     let log = folder.path().join("pieces.jsonl");
     let mut killed = 0;
     for target in [5, 20] {
@@ -97,13 +128,13 @@ fn a_killed_evaluation_goes_on_to_the_same_log() {
         child.wait().unwrap();
     }
     assert!(killed > 0, "the evaluation was over before it could be killed");
-    ok(folder.path(), &format!("{EVAL} --strategy vdfs --out pieces.jsonl"));
+    ok(folder.path(), &format!("{eval} --strategy vdfs --out pieces.jsonl"));
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("pieces.jsonl"), read("whole.jsonl"));
 
     let error = refused(
         folder.path(),
-        &format!("{} --strategy vdfs --out whole.jsonl", EVAL.replace("--seed 1", "--seed 2")),
+        &format!("{} --strategy vdfs --out whole.jsonl", eval.replace("--seed 1", "--seed 2")),
     );
     assert!(error.contains("seed was 1 and is now 2"), "{error}");
 }

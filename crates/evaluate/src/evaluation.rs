@@ -14,6 +14,7 @@ use crate::driver::{CellEvent, Finished, Plan, Searches, Workload, search};
 use crate::identity::{CellIdentity, FORMAT, Limits};
 use crate::log::{Manifest, Outcome, Provenance, Record};
 use crate::pool::Theorems;
+use crate::redraw;
 use crate::timing::Timing;
 
 /// A cell to search.
@@ -162,7 +163,7 @@ impl Evaluation<'_> {
                 },
             },
             objective: task.objective.clone(),
-            policy: self.policy.describe(),
+            policy: redraw::describe(&*self.policy, &task.deployment),
             environment: self.environment.describe(),
             pool: task.theorems.pool.clone(),
             provenance: self.provenance.clone(),

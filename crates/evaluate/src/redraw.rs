@@ -5,12 +5,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use catamount_search::{Fault, Policy, Request, RequestId, Sample, Urn};
+use catamount_search::{Deployment, Fault, Policy, Request, RequestId, Sample, Urn};
 
 /// Times that the repeated tactics of a question are drawn again. Those that are still repeated
 /// then stand, and cost what duplicates cost: a policy that has little else to say cannot hold a
 /// search up.
-pub const REDRAWS: u32 = 4;
+const REDRAWS: u32 = 4;
+
+/// What a manifest says of a policy that is deployed so.
+pub(crate) fn describe(policy: &dyn Policy, deployment: &Deployment) -> String {
+    let text = policy.describe();
+    match (deployment.distinct(), policy.draws_without_replacement()) {
+        (false, _) => text,
+        (true, true) => format!("{text}, distinct samples: drawn without replacement, exactly"),
+        (true, false) => format!("{text}, distinct samples: drawn again up to {REDRAWS} times"),
+    }
+}
 
 /// The least that is taken to be left: how little is really left nobody knows.
 const LEAST: f64 = 1e-3;
