@@ -76,9 +76,21 @@ pub struct LeanArguments {
     /// run code: use this for tactics of your own.
     #[arg(long)]
     pub unconfined: bool,
+    /// Lean: whose word makes a verdict; with `nanoda`, a proof must also stand before that kernel
+    /// (its program nanoda_bin, which you build, must be on the PATH).
+    #[arg(long, value_enum, default_value = "lean")]
+    pub kernel: Kernel,
     /// Lean: axioms that a proof may rest on.
     #[arg(long, value_delimiter = ',')]
     pub axioms: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kernel {
+    /// Lean's own.
+    Lean,
+    /// Lean's own, and nanoda's after it.
+    Nanoda,
 }
 
 impl LeanArguments {
@@ -91,6 +103,10 @@ impl LeanArguments {
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
         options.heartbeats = self.heartbeats;
         options.confine = !self.unconfined;
+        options.kernel = match self.kernel {
+            Kernel::Lean => catamount_lean::Kernel::Lean,
+            Kernel::Nanoda => catamount_lean::Kernel::Nanoda,
+        };
         options.check_limit = seconds(self.check_limit, "--check-limit")?;
         if let Some(imports) = &self.imports {
             options.imports.clone_from(imports);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use catamount_evaluate::log::Outcome;
 use catamount_evaluate::{Log, is_sidecar};
+use catamount_traces::Theorem;
 
 use crate::{environment, output};
 
@@ -16,6 +17,9 @@ enum Format {
     Mm,
     /// Lean text that a person can paste; needs --theorems.
     Lean,
+    /// Lean's terms, for other people's kernels: a file for each proof, with everything it rests
+    /// on, in the format of lean4export 3.1; needs --theorems and --out.
+    Lean4export,
 }
 
 #[derive(clap::Args)]
@@ -25,9 +29,14 @@ pub struct Arguments {
     format: Format,
     #[command(flatten)]
     metamath: environment::MetamathArguments,
+    #[command(flatten)]
+    lean: environment::LeanArguments,
     /// Lean: the file of theorems that was searched, for their statements.
     #[arg(long)]
     theorems: Option<PathBuf>,
+    /// lean4export: the folder to write to.
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Cell logs. A theorem proved in several keeps the first proof.
     #[arg(required = true)]
     logs: Vec<PathBuf>,
@@ -61,25 +70,63 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             out.flush()?;
         }
         Format::Lean => {
-            let path = arguments
-                .theorems
-                .as_ref()
-                .context("--format lean needs --theorems, the file that was searched")?;
-            let traces = catamount_traces::read_any(path)?.traces;
-            let theorems: HashMap<&str, _> =
-                traces.iter().map(|trace| (trace.theorem.name.as_str(), &trace.theorem)).collect();
+            let theorems = Theorems::read(arguments)?;
             let mut out = output::lock();
             for ((name, tactics), axioms) in proofs.iter().zip(&axioms) {
-                let theorem = theorems
-                    .get(name.as_str())
-                    .with_context(|| format!("{} has no theorem {name}", path.display()))?;
                 if !axioms.is_empty() {
                     writeln!(out, "-- Axioms of {name}: {}", axioms.join(", "))?;
                 }
-                writeln!(out, "{}", catamount_lean::export(theorem, tactics))?;
+                writeln!(out, "{}", catamount_lean::export(theorems.get(name)?, tactics))?;
             }
         }
+        Format::Lean4export => terms(arguments, &proofs)?,
     }
     eprintln!("{} proofs exported", proofs.len());
+    Ok(())
+}
+
+/// The theorems that were searched, by name.
+struct Theorems {
+    path: PathBuf,
+    by_name: HashMap<String, Theorem>,
+}
+
+impl Theorems {
+    fn read(arguments: &Arguments) -> Result<Theorems> {
+        let path = arguments
+            .theorems
+            .clone()
+            .context("this format needs --theorems, the file that was searched")?;
+        let theorems = catamount_traces::read_any(&path)?.traces.into_iter().map(|t| t.theorem);
+        Ok(Theorems { by_name: theorems.map(|t| (t.name.clone(), t)).collect(), path })
+    }
+
+    fn get(&self, name: &str) -> Result<&Theorem> {
+        self.by_name
+            .get(name)
+            .with_context(|| format!("{} has no theorem {name}", self.path.display()))
+    }
+}
+
+/// Writes each proof as a file that a kernel can judge by itself.
+fn terms(arguments: &Arguments, proofs: &[(String, Vec<String>)]) -> Result<()> {
+    let theorems = Theorems::read(arguments)?;
+    let folder = arguments
+        .out
+        .as_ref()
+        .context("--format lean4export needs --out, the folder to write its files to")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let lean = catamount_lean::Lean::new(arguments.lean.options()?)?;
+    for (name, tactics) in proofs {
+        let certificate = lean
+            .certificate(theorems.get(name)?, tactics)
+            .map_err(|fault| anyhow::anyhow!("theorem {name}: {fault}"))?
+            .map_err(|why| anyhow::anyhow!("theorem {name}: its proof gives no terms: {why}"))?;
+        let path = folder.join(format!("{}.ndjson", name.replace('/', "_")));
+        std::fs::write(&path, &certificate.text)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let stated = certificate.library_statements.len();
+        println!("{}: relative to {stated} library statements", path.display());
+    }
     Ok(())
 }

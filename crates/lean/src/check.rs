@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::challenge::{Challenge, Extent};
 use crate::environment::Lean;
 use crate::judge::Opinion;
+use crate::options::Kernel;
 use crate::reading::misleading;
 use crate::session::{Opening, Target, disallowed};
 use crate::terms::{Limits, Terms};
@@ -24,12 +25,18 @@ use crate::worker::{Owner, Place};
 pub(crate) struct Verified {
     pub checked: Checked,
     /// Whether the library's own proofs could be looked into for axioms.
-    all_axioms_seen: bool,
+    pub all_axioms_seen: bool,
+    /// What of the library a second kernel had to take on trust.
+    pub relative_to: Vec<String>,
 }
 
 impl Verified {
-    fn refused(reason: String) -> Verified {
-        Verified { checked: Checked::Refused { reason }, all_axioms_seen: true }
+    pub fn refused(reason: String) -> Verified {
+        Verified {
+            checked: Checked::Refused { reason },
+            all_axioms_seen: true,
+            relative_to: Vec::new(),
+        }
     }
 }
 
@@ -58,7 +65,8 @@ impl Lean {
                 Err(reason) => return Ok(Verified::refused(reason)),
             },
         };
-        self.judge_terms(place, target, &terms)
+        let verified = self.judge_terms(place, target, &terms)?;
+        self.second_opinion(place, target, &terms, verified)
     }
 
     /// Has a prover replay the tactics. What it hands over is a claim, and the inner error is why
@@ -187,7 +195,8 @@ impl Lean {
             Some(reason) => Checked::Refused { reason },
             None => Checked::Proved { axioms },
         };
-        Verified { checked, all_axioms_seen: all_axioms_seen && challenge.all_axioms_seen }
+        let all_axioms_seen = all_axioms_seen && challenge.all_axioms_seen;
+        Verified { checked, all_axioms_seen, relative_to: Vec::new() }
     }
 
     /// Rules on one claim of a stranger's. Its header and statement are held to the policy: what
@@ -208,13 +217,16 @@ impl Lean {
         let (place, target) =
             self.locate(&theorem, Owner::Stranger).map_err(|e| Fault(e.to_string()))?;
         Ok(match self.check_at(&place, &target, &claim.tactics) {
-            Ok(Verified { checked: Checked::Proved { axioms }, all_axioms_seen }) => Ruling {
-                name: claim.name.clone(),
-                verdict: RulingVerdict::Proved,
-                reason: String::new(),
-                axioms,
-                note: if all_axioms_seen { String::new() } else { UNSEEN.to_owned() },
-            },
+            Ok(Verified { checked: Checked::Proved { axioms }, all_axioms_seen, relative_to }) => {
+                Ruling {
+                    name: claim.name.clone(),
+                    verdict: RulingVerdict::Proved,
+                    reason: String::new(),
+                    axioms,
+                    note: self.note(all_axioms_seen, &relative_to),
+                    relative_to,
+                }
+            }
             Ok(Verified { checked: Checked::Refused { reason }, .. }) => {
                 Ruling::refused(&claim.name, reason)
             }
@@ -222,6 +234,22 @@ impl Lean {
                 Ruling { verdict: RulingVerdict::Error, ..Ruling::refused(&claim.name, why) }
             }
         })
+    }
+
+    /// What a ruling does not vouch for.
+    fn note(&self, all_axioms_seen: bool, relative_to: &[String]) -> String {
+        let mut notes = Vec::new();
+        if !all_axioms_seen {
+            notes.push(UNSEEN.to_owned());
+        }
+        match (self.options.kernel, relative_to.len()) {
+            (Kernel::Lean, _) => {}
+            (Kernel::Nanoda, 0) => notes.push("nanoda agrees, down to the ground".to_owned()),
+            (Kernel::Nanoda, n) => {
+                notes.push(format!("nanoda agrees, relative to these {n} library statements"));
+            }
+        }
+        notes.join("; ")
     }
 
     /// Rules on claims given as JSON lines, `workers` at a time; `emit` gets the rulings in the
@@ -305,9 +333,12 @@ pub struct Ruling {
     pub reason: String,
     /// Axioms it rests on.
     pub axioms: Vec<String>,
-    /// Whether that list is the whole of it.
+    /// Whether that list is the whole of it, and what a second kernel says.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// Library statements that a second kernel had to take on trust, their proofs being absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relative_to: Vec<String>,
 }
 
 const UNSEEN: &str = "axioms that library theorems rest on are not in the list: the WebAssembly \
@@ -321,6 +352,7 @@ impl Ruling {
             reason,
             axioms: Vec::new(),
             note: String::new(),
+            relative_to: Vec::new(),
         }
     }
 }

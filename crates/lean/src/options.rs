@@ -28,6 +28,16 @@ impl Default for Host {
     }
 }
 
+/// Whose word makes a verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kernel {
+    /// Lean's own.
+    #[default]
+    Lean,
+    /// Lean's own, and nanoda's after it.
+    Nanoda,
+}
+
 /// Axioms that an ordinary proof may rest on.
 pub const STANDARD_AXIOMS: [&str; 3] = ["propext", "Classical.choice", "Quot.sound"];
 
@@ -63,6 +73,8 @@ pub struct Options {
     /// Whether a native Lean is refused where nothing would confine it. (Under WebAssembly the
     /// module itself is confined.)
     pub confine: bool,
+    /// Whose word makes a verdict.
+    pub kernel: Kernel,
     /// Axioms a proof may rest on.
     pub allowed_axioms: Vec<String>,
     /// How many proofs of theorems in files a checking process, which does nothing else, serves
@@ -89,6 +101,7 @@ impl Default for Options {
             recycle_requests: 20_000,
             recycle_mb: 1600,
             confine: true,
+            kernel: Kernel::default(),
             allowed_axioms: STANDARD_AXIOMS.map(String::from).to_vec(),
             checks_per_file: 64,
             checks_per_header: 1,

@@ -2,7 +2,9 @@
 
 mod attacks;
 mod faults;
+mod fuzz;
 mod judging;
+mod kernels;
 mod kill;
 mod search;
 mod sessions;
