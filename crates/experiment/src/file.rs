@@ -26,6 +26,15 @@ pub struct ExperimentFile {
     /// Seed of the split, of initialisation and of every search; recipes have their own.
     #[serde(default = "seed")]
     pub seed: u64,
+    /// Several seeds as one study: everything is done at each of them, recipes included, and the
+    /// report pools them, the theorem being the unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(range(min = 0)))]
+    pub seeds: Vec<u64>,
+    /// Seed of the split alone, so that seeds share their data; each has a split of its own if it
+    /// is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
     /// Where traces come from.
     pub data: DataFile,
     /// What is trained: a model that is there (`base`), or a new one (everything else).
@@ -42,6 +51,81 @@ pub struct ExperimentFile {
     /// What they are searched with.
     #[serde(default)]
     pub evaluation: EvaluationFile,
+    /// What `auto` chooses among.
+    #[serde(default)]
+    pub tune: TuneFile,
+}
+
+/// The candidates of `auto`, which are compared on validation theorems with the real search.
+/// Cross-entropy at every temperature is always among them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TuneFile {
+    /// Temperatures to sample every candidate at.
+    #[schemars(length(min = 1))]
+    pub temperatures: Vec<f64>,
+    /// Objectives to train with; `ua` and the strategy's own if none are named.
+    #[serde(with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "several_objectives")]
+    pub objectives: Vec<Objective>,
+    /// Whether the objective with its surrogate fitted to searches is a candidate.
+    pub fitted: bool,
+    /// Shares of the deployed budget to train for.
+    pub shares: Vec<f64>,
+    /// Floors on the weights.
+    #[schemars(length(min = 1))]
+    pub floors: Vec<f64>,
+    /// At most so many validation theorems.
+    #[schemars(range(min = 1))]
+    pub theorems: usize,
+}
+
+impl Default for TuneFile {
+    fn default() -> Self {
+        TuneFile {
+            temperatures: vec![0.8, 1.0, 1.2],
+            objectives: Vec::new(),
+            fitted: true,
+            shares: vec![0.0625],
+            floors: vec![0.0],
+            theorems: 400,
+        }
+    }
+}
+
+/// What a branch is trained with: an objective, or the best of several candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectiveName {
+    /// This one.
+    Of(Objective),
+    /// Whatever is best on validation theorems.
+    Auto,
+}
+
+/// The name of the choice on validation theorems.
+pub(crate) const AUTO: &str = "auto";
+
+impl fmt::Display for ObjectiveName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ObjectiveName::Of(objective) => objective.fmt(f),
+            ObjectiveName::Auto => f.pad(AUTO),
+        }
+    }
+}
+
+impl std::str::FromStr for ObjectiveName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            AUTO => Ok(ObjectiveName::Auto),
+            name => match name.parse() {
+                Ok(objective) => Ok(ObjectiveName::Of(objective)),
+                Err(error) => Err(format!("{error}, {AUTO}")),
+            },
+        }
+    }
 }
 
 fn seed() -> u64 {
@@ -175,7 +259,7 @@ pub struct ObjectiveFile {
     /// What it is trained with.
     #[serde(with = "text")]
     #[schemars(schema_with = "objectives")]
-    pub objective: Objective,
+    pub objective: ObjectiveName,
     /// Name in tables; made from the rest if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -186,6 +270,10 @@ pub struct ObjectiveFile {
     /// The off-trace prior: what a miss is believed to cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior: Option<PriorFile>,
+    /// A floor on its weights, instead of the recipe's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub floor: Option<f64>,
 }
 
 /// An off-trace prior.
@@ -193,8 +281,8 @@ pub struct ObjectiveFile {
 pub enum PriorFile {
     /// Set by hand.
     Given(GivenPrior),
-    /// `"measured"`: on the warm-up model's own searches of validation theorems.
-    Measured,
+    /// `"fitted"`: to the warm-up model's own searches of validation theorems.
+    Fitted,
 }
 
 /// An off-trace prior set by hand.
@@ -210,14 +298,14 @@ pub struct GivenPrior {
     pub absorption: f64,
 }
 
-/// The name of the measured prior.
-const MEASURED: &str = "measured";
+/// The name of the fitted prior.
+const FITTED: &str = "fitted";
 
 impl Serialize for PriorFile {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             PriorFile::Given(given) => given.serialize(serializer),
-            PriorFile::Measured => serializer.serialize_str(MEASURED),
+            PriorFile::Fitted => serializer.serialize_str(FITTED),
         }
     }
 }
@@ -230,15 +318,15 @@ impl<'de> Deserialize<'de> for PriorFile {
             type Value = PriorFile;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{{ kappa = 5, absorption = 0.02 }} or \"{MEASURED}\"")
+                write!(f, "{{ kappa = 5, absorption = 0.02 }} or \"{FITTED}\"")
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<PriorFile, E> {
                 match name {
-                    MEASURED => Ok(PriorFile::Measured),
+                    FITTED => Ok(PriorFile::Fitted),
                     other => Err(E::custom(format!(
                         "unknown prior `{other}`; give {{ kappa = 5, absorption = 0.02 }} or \
-                         \"{MEASURED}\""
+                         \"{FITTED}\""
                     ))),
                 }
             }
@@ -259,7 +347,7 @@ impl JsonSchema for PriorFile {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let given = generator.subschema_for::<GivenPrior>();
-        json_schema!({ "anyOf": [given, { "const": MEASURED }] })
+        json_schema!({ "anyOf": [given, { "const": FITTED }] })
     }
 }
 
@@ -308,6 +396,9 @@ pub struct EvaluationFile {
     pub batch: usize,
     /// Theorems (the first of the pool) whose whole search trees are kept for the viewer.
     pub trees: usize,
+    /// At most so many validation theorems are searched to fit surrogates to.
+    #[schemars(range(min = 40))]
+    pub trials: usize,
     /// Wall-clock cap per search, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
@@ -333,6 +424,7 @@ impl Default for EvaluationFile {
             concurrency: 128,
             batch: 128,
             trees: 24,
+            trials: 400,
             time_limit: None,
             theorem_time_limit: None,
             search: BTreeMap::new(),
@@ -341,7 +433,13 @@ impl Default for EvaluationFile {
 }
 
 fn objectives(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": Objective::ALL.map(Objective::name) })
+    let names = Objective::ALL.map(Objective::name).into_iter().chain([AUTO]);
+    json_schema!({ "type": "string", "enum": names.collect::<Vec<_>>() })
+}
+
+fn several_objectives(_: &mut SchemaGenerator) -> Schema {
+    let names = Objective::ALL.map(Objective::name);
+    json_schema!({ "type": "array", "items": { "type": "string", "enum": names } })
 }
 
 fn strategies(_: &mut SchemaGenerator) -> Schema {
@@ -387,5 +485,27 @@ mod text {
         deserializer: D,
     ) -> Result<T, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The same for lists.
+mod texts {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<T: Display, S: Serializer>(
+        values: &[T],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(ToString::to_string))
+    }
+
+    pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<T>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        texts.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
     }
 }

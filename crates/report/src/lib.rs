@@ -11,6 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calibration;
 mod cell;
 mod compare;
 mod figures;
@@ -25,11 +26,11 @@ mod tables;
 mod training;
 mod trees;
 
+pub use calibration::{CALIBRATIONS, Calibrated, Shown, observations, show_calibrations};
 pub use cell::{Cell, LogError, Tally};
 pub use compare::{Comparison, Side, compare, compare_cells, compare_family, compare_seeds};
+pub use names::TUNED;
 pub use report::{Report, report};
 pub use run::ReportError;
-pub use study::{
-    OFF_TRACE, ObjectiveLabel, OffTrace, PLAN, PlannedCell, PriorLabel, Seeds, StudyPlan,
-};
+pub use study::{ObjectiveLabel, PLAN, PlannedCell, PriorLabel, Seeds, StudyPlan};
 pub use table::{Entry, Table};
