@@ -15,6 +15,7 @@ mod calibration;
 mod cell;
 mod compare;
 mod figures;
+mod group;
 mod names;
 mod page;
 mod reading;

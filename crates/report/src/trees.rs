@@ -12,8 +12,9 @@ use catamount_evaluate::log::TreeRecord;
 use catamount_traces::Step;
 use serde::{Deserialize, Serialize};
 
+use crate::group::Group;
 use crate::names::strategy_label;
-use crate::run::{Group, Run};
+use crate::run::Run;
 
 /// At most this many theorems are shown.
 const THEOREMS: usize = 12;

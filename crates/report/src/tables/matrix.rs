@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::{embolden, percent};
+use crate::group::Group;
 use crate::names::{CONTROL, Objective, strategy_label};
-use crate::run::{Group, Run};
+use crate::run::Run;
 use crate::table::{Entry, Table, field};
 
 /// The full matrix and, where there are matched objectives, the view CE / matched / UA.
