@@ -2,9 +2,9 @@
 
 use catamount_objective::ObjectiveError;
 
-/// The least a fit can rest on: theorems, so that each of the folds of cross-validation has some,
-/// and proofs along the demonstration, without which nothing says how long they take.
-pub(crate) const LEAST_THEOREMS: usize = 40;
+/// The fewest theorems a fit can rest on: each of the folds of cross-validation has some.
+pub const LEAST_THEOREMS: usize = 40;
+/// The fewest proofs along the demonstration, without which nothing says how long they take.
 pub(crate) const LEAST_ALONG: usize = 10;
 
 /// Observations that a surrogate cannot be fitted to, and what to do about it.

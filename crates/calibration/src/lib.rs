@@ -45,7 +45,7 @@ mod score;
 pub use bypass::Bypass;
 pub use calibrate::{Calibration, Model, Parameter, calibrate};
 pub use clock::{Clock, ROLLOUT};
-pub use error::CalibrationError;
+pub use error::{CalibrationError, LEAST_THEOREMS};
 pub use halving::{Candidate, Choice, Halving, HalvingError, Outcome, Task};
 pub use observation::{End, Observation};
 pub use reliability::Bin;

@@ -1,13 +1,15 @@
-//! `catamount run` and `catamount train`: a study from one file.
+//! `catamount run`, and the parts of it that can be had alone: `train`, `calibrate`, `tune`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use catamount_calibration::Choice;
 use catamount_experiment::{
     Error, Experiment, PRESETS, Plan, Study, preset, run as run_study, schema,
 };
 use catamount_model::Backend;
+use catamount_report::CALIBRATIONS;
 
 use crate::device::{Device, OnDevice};
 use crate::{command, stop};
@@ -38,7 +40,20 @@ pub struct Arguments {
     no_verify: bool,
 }
 
-pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
+/// How much of a study is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// To the report.
+    Whole,
+    /// Data, warm-up and branches.
+    Training,
+    /// Data, warm-up, and every strategy's surrogate against searches of validation theorems.
+    Calibration,
+    /// Everything that `auto` needs, without touching held-out theorems.
+    Tuning,
+}
+
+pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     if arguments.schema {
         print!("{}", schema());
         return Ok(());
@@ -53,6 +68,12 @@ pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
     let stem =
         path.file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy().into_owned());
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
+    if scope == Scope::Tuning && !experiment.auto {
+        bail!(
+            "{name}: nothing is to be chosen; add {{ objective = \"auto\" }} to its objectives, \
+             and describe the candidates in [tune]"
+        );
+    }
     let source = experiment.making(&folder).source.hash();
     if arguments.dry_run {
         // A plan can be looked at before its data are there.
@@ -60,22 +81,86 @@ pub fn run(arguments: &Arguments, training_only: bool) -> Result<()> {
             println!("missing: {:#}", anyhow::Error::new(error));
             String::new()
         });
-        let plan = plan(&experiment, &source, training_only)?;
-        print!("{}", plan.describe(&experiment, &folder));
+        for (experiment, folder) in seeds(experiment, &folder) {
+            print!("{}", plan(&experiment, &source, scope)?.describe(&experiment, &folder));
+        }
         return Ok(());
     }
-    let plan = plan(&experiment, &source?, training_only)?;
-    let verify = !arguments.no_verify;
-    let report = arguments.device.run(Job { experiment, plan, folder, verify })?;
-    if let Some(report) = report {
+    let (source, verify) = (source?, !arguments.no_verify);
+    let several = !experiment.seeds.is_empty();
+    let mut last = None;
+    for (experiment, folder) in seeds(experiment, &folder) {
+        if several {
+            eprintln!("seed {}", experiment.seed);
+        }
+        let plan = plan(&experiment, &source, scope)?;
+        last = arguments.device.run(Job { experiment, plan, folder: folder.clone(), verify })?;
+        match scope {
+            Scope::Calibration => show_calibrations(&folder)?,
+            Scope::Tuning => show_choices(&folder)?,
+            Scope::Whole | Scope::Training => {}
+        }
+    }
+    if several && scope == Scope::Whole {
+        last = Some(catamount_report::report(&folder)?);
+    }
+    if let Some(report) = last {
         show(&report);
     }
     Ok(())
 }
 
-fn plan(experiment: &Experiment, source: &str, training_only: bool) -> Result<Plan> {
-    let plan = Plan::new(experiment, source)?;
-    Ok(if training_only { plan.training_only() } else { plan })
+/// The experiment at each of its seeds, with a folder for each; or itself.
+fn seeds(experiment: Experiment, folder: &Path) -> Vec<(Experiment, PathBuf)> {
+    if experiment.seeds.is_empty() {
+        return vec![(experiment, folder.to_path_buf())];
+    }
+    let at = |&seed: &u64| (experiment.at_seed(seed), folder.join(format!("seed-{seed}")));
+    experiment.seeds.iter().map(at).collect()
+}
+
+fn plan(experiment: &Experiment, source: &str, scope: Scope) -> Result<Plan> {
+    Ok(match scope {
+        Scope::Whole => Plan::new(experiment, source)?,
+        Scope::Training => Plan::new(experiment, source)?.training_only(),
+        Scope::Calibration => Plan::calibration(experiment, source)?,
+        Scope::Tuning => Plan::new(experiment, source)?.tuning_only(),
+    })
+}
+
+/// The table of a study's calibrations, and its figure beside them.
+fn show_calibrations(folder: &Path) -> Result<()> {
+    let shown = catamount_report::show_calibrations(folder)?;
+    println!("\n{}", shown.table.to_text());
+    println!("{}\n{}", folder.join(CALIBRATIONS).display(), shown.figure.display());
+    Ok(())
+}
+
+/// What was chosen under each strategy.
+fn show_choices(folder: &Path) -> Result<()> {
+    let tune = folder.join("tune");
+    let entries = std::fs::read_dir(&tune).with_context(|| tune.display().to_string())?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    for path in paths {
+        let choice: Choice = serde_json::from_slice(&std::fs::read(&path)?)?;
+        println!("\n{}: {}", path.display(), choice.chosen);
+        for outcome in &choice.outcomes {
+            let against = match (&outcome.against_control, outcome.holm_p) {
+                (Some(c), Some(p)) => format!(
+                    "{:+.1} points over {} [{:.1}, {:.1}], Holm p {p:.3}",
+                    c.gain_pp, choice.control, c.ci_low, c.ci_high
+                ),
+                _ => String::new(),
+            };
+            println!(
+                "  {:<36} {:>4} of {:>4} {against}",
+                outcome.candidate.name, outcome.proved, outcome.theorems
+            );
+        }
+    }
+    Ok(())
 }
 
 /// An experiment's file as it stands.

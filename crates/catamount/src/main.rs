@@ -41,6 +41,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::experiment::Scope;
+
 /// Compute-aligned training for theorem-proving search.
 #[derive(Parser)]
 #[command(name = "catamount", version, about, max_term_width = 110)]
@@ -74,6 +76,11 @@ enum Command {
     Run(experiment::Arguments),
     /// The first half of a study: data, warm-up and one branch per objective.
     Train(experiment::Arguments),
+    /// Hold the surrogates of a study against its warm-up model's searches of validation theorems,
+    /// and fit them.
+    Calibrate(experiment::Arguments),
+    /// Choose objective, budget, floor and temperature on a study's validation theorems.
+    Tune(experiment::Arguments),
     /// log p of every tactic of a file of traces, for `catamount weights`.
     Score(score::Arguments),
     /// Sample tactics for a state.
@@ -104,8 +111,10 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Theory { out } => theory(&out),
-        Command::Run(arguments) => experiment::run(&arguments, false),
-        Command::Train(arguments) => experiment::run(&arguments, true),
+        Command::Run(arguments) => experiment::run(&arguments, Scope::Whole),
+        Command::Train(arguments) => experiment::run(&arguments, Scope::Training),
+        Command::Calibrate(arguments) => experiment::run(&arguments, Scope::Calibration),
+        Command::Tune(arguments) => experiment::run(&arguments, Scope::Tuning),
         Command::Score(arguments) => score::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -36,8 +36,18 @@ objective = "ce"
 
 [[objectives]]
 objective = "bfs"
-prior = "measured"
+prior = { kappa = 3 }
 name = "a b"
+
+[[objectives]]
+objective = "auto"
+
+[tune]
+objectives = ["ua"]
+fitted = false
+shares = [0.5]
+temperatures = [0.8, 1.2]
+theorems = 10
 
 [warm_up]
 max_steps = 40
@@ -107,7 +117,7 @@ fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     let mut found = BTreeMap::new();
-    for part in ["data", "models", "training", "cells", "off-trace"] {
+    for part in ["data", "models", "training", "cells", "tune"] {
         below(study, &study.join(part), &mut found);
     }
     found
@@ -172,14 +182,14 @@ fn what_is_damaged_or_gone_is_made_again() {
     let expected = results(&study);
     let models: Vec<PathBuf> =
         expected.keys().filter(|path| path.ends_with("model.safetensors")).cloned().collect();
-    assert_eq!(models.len(), 3, "a name with a space has a folder too: {models:?}");
+    assert_eq!(models.len(), 4, "a name with a space has a folder too: {models:?}");
     let shorten = |path: &str| {
         let bytes = fs::read(study.join(path)).unwrap();
         fs::write(study.join(path), &bytes[..bytes.len() / 2]).unwrap();
     };
     fs::remove_file(study.join("cells/ce-bfs-n6.jsonl")).unwrap();
     shorten("data/train.jsonl");
-    shorten("off-trace/bfs-n6.measured.json");
+    shorten("tune/bfs-n6.json");
     let mut model = fs::read(study.join("models/warm-up/model.safetensors")).unwrap();
     let last = model.len() - 1;
     model[last] ^= 1;
@@ -192,14 +202,14 @@ fn what_is_damaged_or_gone_is_made_again() {
         ("cells/ce-bfs-n6.jsonl: missing", "cell ce bfs n6"),
         ("data/train.jsonl: changed", "data"),
         ("models/warm-up/model.safetensors: changed", "warm-up"),
-        ("off-trace/bfs-n6.measured.json: changed", "off-trace bfs n6"),
+        ("tune/bfs-n6.json: changed", "tune bfs n6"),
     ] {
         let line =
             said.lines().find(|line| line.contains(file)).unwrap_or_else(|| panic!("{said}"));
         assert!(line.ends_with(&format!("; {step} is made again")), "{line}");
     }
     assert_same(&expected, &results(&study), "after repair");
-    assert!(run(folder.path(), RUN).contains("8 of 9 steps are up to date"));
+    assert!(run(folder.path(), RUN).contains("14 of 15 steps are up to date"));
 }
 
 #[test]
@@ -215,7 +225,7 @@ fn settings_that_come_back_find_their_work_again() {
     assert_eq!(log("ce-bfs-n6.jsonl").lines().count(), 5);
     settings(SMALL.to_string());
     let said = run(folder.path(), RUN);
-    assert_eq!(said.matches("taken back from stale/").count(), 3, "{said}");
+    assert_eq!(said.matches("taken back from stale/").count(), 7, "{said}");
     assert_same(&first, &results(&study), "after coming back");
     assert!(fs::read_dir(study.join("stale")).unwrap().count() >= 3, "the others' work is kept");
 }

@@ -30,7 +30,7 @@ data = { environment = "metamath", database = "ql.mm", steps = "1-6", split = "0
 objectives = [
   { objective = "ce" },
   { objective = "bfs" },
-  { objective = "bfs", name = "measured", prior = "measured" },
+  { objective = "bfs", name = "dear", prior = { kappa = 3 } },
 ]
 
 [evaluation]
@@ -77,7 +77,7 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
     // Cells of one base are searched by one generator that changes adapters between them; each cell
     // alone is the same.
     let mut trees = std::collections::HashSet::new();
-    for objective in ["ce", "bfs", "measured"] {
+    for objective in ["ce", "bfs", "dear"] {
         for strategy in ["pass", "bfs"] {
             let options = "--database ql.mm --theorems study/data/test.jsonl --steps 2-5 --limit \
              20 --budget 16 --max-tokens 24";

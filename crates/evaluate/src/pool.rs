@@ -1,5 +1,7 @@
 //! The theorems of an evaluation, in an order that depends on nothing but their names.
 
+use std::ops::Range;
+
 use catamount_base::{Content, Stream};
 use catamount_traces::{Steps, Trace};
 
@@ -52,6 +54,17 @@ impl Theorems {
             names: jobs.iter().map(|job| job.theorem.name.clone()).collect(),
         };
         Some(Theorems { content: content(&jobs), jobs, pool })
+    }
+
+    /// Those in these places, as a pool of their own.
+    pub fn stretch(&self, places: Range<usize>) -> Self {
+        let jobs = self.jobs[places].to_vec();
+        let pool = Pool {
+            theorems: jobs.len(),
+            names: jobs.iter().map(|job| job.theorem.name.clone()).collect(),
+            ..self.pool.clone()
+        };
+        Theorems { content: content(&jobs), jobs, pool }
     }
 }
 

@@ -67,6 +67,12 @@ pub enum Error {
         /// Where they were looked for.
         path: PathBuf,
     },
+    /// Searches that ended in errors, which nothing may rest on.
+    #[error("{count} searches ended in errors; run the same command again to retry them")]
+    Unfinished {
+        /// How many.
+        count: usize,
+    },
     /// A step failed.
     #[error("step {step}")]
     Step {
@@ -121,6 +127,9 @@ caused!(
     catamount_evaluate::CellError,
     catamount_base::LinesError,
     catamount_data::Error,
+    catamount_calibration::CalibrationError,
+    catamount_calibration::HalvingError,
+    catamount_evaluate::LogError,
 );
 
 impl From<Error> for Failure {

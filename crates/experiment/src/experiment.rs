@@ -12,6 +12,7 @@ use catamount_traces::{Origin, Split, Steps};
 use catamount_train::Recipe;
 
 use crate::file::{Cells, ExperimentFile, TokenizerKind};
+use crate::step::{Fit, Trial};
 
 /// One study.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,10 @@ pub struct Experiment {
     pub name: String,
     /// Seed of the split, of initialisation and of every search; recipes have their own.
     pub seed: u64,
+    /// Several seeds as one study; none for the one above.
+    pub seeds: Vec<u64>,
+    /// Seed of the split, if it is not the study's.
+    pub split_seed: Option<u64>,
     /// Where traces come from.
     pub data: Data,
     /// What is trained.
@@ -32,6 +37,10 @@ pub struct Experiment {
     pub objectives: Vec<ObjectiveChoice>,
     /// What they are searched with.
     pub evaluation: Evaluation,
+    /// Whether a choice on validation theorems is searched, too.
+    pub auto: bool,
+    /// What it is made among.
+    pub tune: Tune,
     /// All of it as it was written, for keys and for the report.
     pub file: ExperimentFile,
 }
@@ -122,6 +131,25 @@ pub struct ObjectiveChoice {
     pub budget: Option<u64>,
     /// The off-trace prior.
     pub prior: PriorChoice,
+    /// A floor on its weights, instead of the recipe's.
+    pub floor: Option<f64>,
+}
+
+/// The candidates of `auto`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tune {
+    /// Temperatures to sample every candidate at.
+    pub temperatures: Vec<f64>,
+    /// Objectives to train with; `ua` and the strategy's own if empty.
+    pub objectives: Vec<Objective>,
+    /// Whether the fitted surrogate is a candidate.
+    pub fitted: bool,
+    /// Shares of the deployed budget to train for.
+    pub shares: Vec<f64>,
+    /// Floors on the weights.
+    pub floors: Vec<f64>,
+    /// At most so many validation theorems.
+    pub theorems: usize,
 }
 
 /// An off-trace prior.
@@ -131,8 +159,8 @@ pub enum PriorChoice {
     None,
     /// Set by hand.
     Given(Prior),
-    /// Measured on the warm-up model's own searches under the strategy that the objective models.
-    Measured(StrategyKind),
+    /// Fitted to the warm-up model's own searches of validation theorems.
+    Fitted,
 }
 
 /// How the branches are searched.
@@ -156,6 +184,8 @@ pub struct Evaluation {
     pub batch: usize,
     /// Theorems whose whole search trees are kept.
     pub trees: usize,
+    /// Validation theorems that surrogates are fitted to.
+    pub trials: usize,
     /// Wall-clock cap per search.
     pub time_limit: Option<Duration>,
     /// Wall-clock cap per theorem over all strategies of one objective.
@@ -195,8 +225,22 @@ impl Experiment {
             origin: self.data.origin.clone(),
             steps: self.lengths(),
             split: self.data.split,
-            seed: self.seed,
+            seed: self.split_seed.unwrap_or(self.seed),
         }
+    }
+
+    /// The same experiment at one seed: of the split (unless it has its own), of initialisation, of
+    /// both recipes and of every search.
+    pub fn at_seed(&self, seed: u64) -> Experiment {
+        let mut one = self.clone();
+        one.seeds.clear();
+        one.file.seeds.clear();
+        let recipes = [&mut one.warm_up, &mut one.branch];
+        recipes.into_iter().for_each(|recipe| recipe.seed = seed);
+        let recipes = [&mut one.file.warm_up, &mut one.file.branch];
+        recipes.into_iter().for_each(|recipe| recipe.seed = seed);
+        (one.seed, one.file.seed) = (seed, seed);
+        one
     }
 
     /// Lengths that either training or evaluation asks for.
@@ -252,6 +296,22 @@ impl ObjectiveChoice {
         Surrogate::new(self.objective, if pass { (budget / 4).max(1) } else { budget })
     }
 
+    /// The surrogate's fit for a deployed budget: to searches under the strategy that the objective
+    /// models, or under all that are deployed if it models none.
+    pub(crate) fn fit(
+        &self,
+        evaluation: &Evaluation,
+        budget: u64,
+    ) -> std::result::Result<Fit, SettingError> {
+        let strategies = match self.objective.name().parse::<StrategyKind>() {
+            Ok(own) => vec![own],
+            Err(_) => evaluation.strategies.clone(),
+        };
+        let trial = |strategy| Ok(Trial { deployment: evaluation.deployment(strategy, budget)? });
+        let trials = strategies.into_iter().map(trial).collect::<Result<_, SettingError>>()?;
+        Ok(Fit { objective: self.objective, budget, trials })
+    }
+
     /// Whether the objective belongs under a strategy: the search-agnostic ones everywhere, the
     /// others under the strategies they model.
     pub(crate) fn belongs_under(&self, strategy: StrategyKind) -> bool {
@@ -264,7 +324,7 @@ impl ObjectiveChoice {
 pub(crate) fn label(objective: Objective, prior: PriorChoice) -> String {
     let prior = match prior {
         PriorChoice::None => PriorLabel::None,
-        PriorChoice::Measured(_) => PriorLabel::Measured,
+        PriorChoice::Fitted => PriorLabel::Fitted,
         PriorChoice::Given(prior) => {
             let (kappa, absorption) = (Some(prior.kappa()), Some(prior.absorption()));
             PriorLabel::Given { kappa, absorption }

@@ -2,20 +2,20 @@
 //! editors read is generated from these types; what the values mean together is decided once, in
 //! [`crate::parse`].
 
-use std::borrow::Cow;
+mod objectives;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
 use catamount_evaluate::Workload;
-use catamount_objective::Objective;
 use catamount_search::{Deployment, StrategyKind, Value};
 use catamount_traces::{Origin, Share, Split, Steps};
 use catamount_train::Recipe;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::objectives::AUTO;
+pub use self::objectives::{ObjectiveFile, ObjectiveName, PriorFile, TuneFile};
 
 /// One study: data, a warm-up, one branch for each objective, and the searches that compare them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,15 @@ pub struct ExperimentFile {
     /// Seed of the split, of initialisation and of every search; recipes have their own.
     #[serde(default = "seed")]
     pub seed: u64,
+    /// Several seeds as one study: everything is done at each of them, recipes included, and the
+    /// report pools them, the theorem being the unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(range(min = 0)))]
+    pub seeds: Vec<u64>,
+    /// Seed of the split alone, so that seeds share their data; each has a split of its own if it
+    /// is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
     /// Where traces come from.
     pub data: DataFile,
     /// What is trained: a model that is there (`base`), or a new one (everything else).
@@ -43,6 +52,9 @@ pub struct ExperimentFile {
     /// What they are searched with.
     #[serde(default)]
     pub evaluation: EvaluationFile,
+    /// What `auto` chooses among.
+    #[serde(default)]
+    pub tune: TuneFile,
 }
 
 fn seed() -> u64 {
@@ -169,101 +181,6 @@ pub struct ModelFile {
     pub tokenizer: Option<TokenizerKind>,
 }
 
-/// One branch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ObjectiveFile {
-    /// What it is trained with.
-    #[serde(with = "text")]
-    #[schemars(schema_with = "objectives")]
-    pub objective: Objective,
-    /// Name in tables; made from the rest if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Expansions to train for; every evaluation budget in turn if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = crate::parse::BUDGET))]
-    pub budget: Option<u64>,
-    /// The off-trace prior: what a miss is believed to cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prior: Option<PriorFile>,
-}
-
-/// An off-trace prior.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum PriorFile {
-    /// Set by hand.
-    Given(GivenPrior),
-    /// `"measured"`: on the warm-up model's own searches of validation theorems.
-    Measured,
-}
-
-/// An off-trace prior set by hand.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GivenPrior {
-    /// Expansions that a miss consumes.
-    #[schemars(range(min = 1))]
-    pub kappa: f64,
-    /// Probability that a miss is never recovered from.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    pub absorption: f64,
-}
-
-/// The name of the measured prior.
-const MEASURED: &str = "measured";
-
-impl Serialize for PriorFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            PriorFile::Given(given) => given.serialize(serializer),
-            PriorFile::Measured => serializer.serialize_str(MEASURED),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for PriorFile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameOrTable;
-
-        impl<'de> Visitor<'de> for NameOrTable {
-            type Value = PriorFile;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{{ kappa = 5, absorption = 0.02 }} or \"{MEASURED}\"")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<PriorFile, E> {
-                match name {
-                    MEASURED => Ok(PriorFile::Measured),
-                    other => Err(E::custom(format!(
-                        "unknown prior `{other}`; give {{ kappa = 5, absorption = 0.02 }} or \
-                         \"{MEASURED}\""
-                    ))),
-                }
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PriorFile, A::Error> {
-                GivenPrior::deserialize(MapAccessDeserializer::new(map)).map(PriorFile::Given)
-            }
-        }
-
-        deserializer.deserialize_any(NameOrTable)
-    }
-}
-
-impl JsonSchema for PriorFile {
-    fn schema_name() -> Cow<'static, str> {
-        "Prior".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let given = generator.subschema_for::<GivenPrior>();
-        json_schema!({ "anyOf": [given, { "const": MEASURED }] })
-    }
-}
-
 /// Which cells are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -309,6 +226,9 @@ pub struct EvaluationFile {
     pub batch: usize,
     /// Theorems (the first of the pool) whose whole search trees are kept for the viewer.
     pub trees: usize,
+    /// At most so many validation theorems are searched to fit surrogates to.
+    #[schemars(range(min = 40))]
+    pub trials: usize,
     /// Wall-clock cap per search, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
@@ -334,15 +254,12 @@ impl Default for EvaluationFile {
             concurrency: Workload::CONCURRENCY,
             batch: Workload::BATCH,
             trees: 24,
+            trials: 400,
             time_limit: None,
             theorem_time_limit: None,
             search: BTreeMap::new(),
         }
     }
-}
-
-fn objectives(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": Objective::ALL.map(Objective::name) })
 }
 
 fn strategies(_: &mut SchemaGenerator) -> Schema {

@@ -1,24 +1,22 @@
 //! From the file as it is written to an experiment that can be run. Everything that can be refused
 //! is refused here, before any work starts, with the file, the line and the key.
 
-use std::collections::HashSet;
+mod objectives;
+
 use std::path::Path;
 use std::time::Duration;
 
 use catamount_base::nearest;
+use catamount_calibration::LEAST_THEOREMS;
 use catamount_model::Config;
-use catamount_objective::{Objective, Prior, Surrogate};
-use catamount_search::{Overrides, SettingError, StrategyKind, Value};
+use catamount_search::{Overrides, SettingError, Value};
 use catamount_train::Recipe;
 
 use crate::error::{Error, Result};
 use crate::experiment::{
-    Data, Environment, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice,
-    TraceChoice, label,
+    Data, Environment, Evaluation, Experiment, ModelChoice, PriorChoice, TraceChoice,
 };
-use crate::file::{
-    DataFile, EvaluationFile, ExperimentFile, ModelFile, ObjectiveFile, PriorFile, ProverName,
-};
+use crate::file::{DataFile, EvaluationFile, ExperimentFile, ModelFile, ObjectiveName, ProverName};
 use crate::locate::Layout;
 
 // The largest sizes that are not taken for a slip of the pen. Memory is asked for by all of them.
@@ -113,16 +111,30 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
         );
     }
     let evaluation = evaluation(&file.evaluation)?;
-    let objectives = objectives(&file.objectives, &evaluation)?;
+    let objectives = objectives::objectives(&file.objectives, &evaluation)?;
+    let auto = file.objectives.iter().position(|o| o.objective == ObjectiveName::Auto);
+    let tune = objectives::tune(&file.tune)?;
+    if let Some(index) = auto {
+        objectives::candidates(index, &objectives)?;
+    }
+    let fitted = objectives.iter().any(|choice| choice.prior == PriorChoice::Fitted);
+    if auto.is_some() || fitted {
+        objectives::validation(&file.data, fitted || tune.fitted)?;
+    }
+    once("seeds", &file.seeds)?;
     Ok(Experiment {
         name: file.name.clone(),
         seed: file.seed,
+        seeds: file.seeds.clone(),
+        split_seed: file.split_seed,
         data,
         model,
         warm_up: file.warm_up.clone(),
         branch: file.branch.clone(),
         objectives,
         evaluation,
+        auto: auto.is_some(),
+        tune,
         file,
     })
 }
@@ -312,6 +324,7 @@ fn evaluation(file: &EvaluationFile) -> Checked<Evaluation> {
         );
     }
     positive("evaluation.limit", file.limit)?;
+    between("evaluation.trials", file.trials, LEAST_THEOREMS, 1_000_000)?;
     Ok(Evaluation {
         strategies: file.strategies.clone(),
         budgets: file.budgets.clone(),
@@ -322,75 +335,10 @@ fn evaluation(file: &EvaluationFile) -> Checked<Evaluation> {
         concurrency: file.concurrency,
         batch: file.batch,
         trees: file.trees,
+        trials: file.trials,
         time_limit: seconds("evaluation.time_limit", file.time_limit)?,
         theorem_time_limit: seconds("evaluation.theorem_time_limit", file.theorem_time_limit)?,
     })
-}
-
-fn objectives(files: &[ObjectiveFile], evaluation: &Evaluation) -> Checked<Vec<ObjectiveChoice>> {
-    if files.is_empty() {
-        return refuse("objectives", "is empty; at least one objective is needed");
-    }
-    let mut names = HashSet::new();
-    let mut choices = Vec::new();
-    for (index, file) in files.iter().enumerate() {
-        let key = |name: &str| format!("objectives[{index}].{name}");
-        let prior = prior(file).map_err(|reason| Refusal { key: key("prior"), reason })?;
-        if let Some(budget) = file.budget {
-            between(&key("budget"), budget, 1, BUDGET)?;
-        }
-        if let PriorChoice::Measured(strategy) = prior {
-            for budget in file.budget.map_or_else(|| evaluation.budgets.clone(), |b| vec![b]) {
-                let deployment = evaluation.deployment(strategy, budget);
-                deployment.map_err(|error| setting(&key("prior"), error))?;
-            }
-        }
-        let name = file.name.clone().unwrap_or_else(|| label(file.objective, prior));
-        if name.trim().is_empty() {
-            return refuse(key("name"), "is empty; leave it out to have one made");
-        }
-        if !names.insert(name.clone()) {
-            return refuse(
-                key("name"),
-                format!("two objectives are called `{name}`; give one of them another name"),
-            );
-        }
-        choices.push(ObjectiveChoice {
-            name,
-            objective: file.objective,
-            budget: file.budget,
-            prior,
-        });
-    }
-    Ok(choices)
-}
-
-fn prior(file: &ObjectiveFile) -> std::result::Result<PriorChoice, String> {
-    match file.prior {
-        None => Ok(PriorChoice::None),
-        Some(PriorFile::Given(given)) => {
-            let prior = Prior::new(given.kappa, given.absorption).map_err(|e| e.to_string())?;
-            let surrogate = Surrogate::new(file.objective, 1);
-            surrogate.with_prior(prior).map_err(|error| error.to_string())?;
-            Ok(PriorChoice::Given(prior))
-        }
-        Some(PriorFile::Measured) => {
-            if file.objective == Objective::Pass {
-                return Err("`pass` cannot take a measured prior: its budget counts rollouts, so \
-                            it has no kappa"
-                    .into());
-            }
-            // An objective that models no search has no misses to measure.
-            let strategy: StrategyKind = file.objective.name().parse().map_err(|_| {
-                format!(
-                    "`{}` models no strategy, so there are no misses to measure; leave the prior \
-                     out",
-                    file.objective.name()
-                )
-            })?;
-            Ok(PriorChoice::Measured(strategy))
-        }
-    }
 }
 
 /// What a deployment has against a setting, by the name it has in the file.

@@ -2,16 +2,16 @@
 //! everything its outcome depends on.
 
 use catamount_base::Content;
+use catamount_objective::Objective;
+use catamount_report::TUNED;
 use serde_json::json;
 
+use crate::candidates;
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
-use crate::file::Cells;
+use crate::file::{AUTO, Cells};
 use crate::stamp::Stamps;
-use crate::step::{Branch, Cell, Measurement, Step, Trained};
-
-/// Theorems on which off-trace behaviour is measured, and whose trees are kept for it.
-pub(crate) const MEASURED: usize = 200;
+use crate::step::{Branch, Cell, Chosen, Step, Tournament, Trained};
 
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,39 +35,18 @@ impl Plan {
     /// The plan of an experiment. `source` identifies the data itself: the hash of a database or of
     /// files of traces.
     pub fn new(experiment: &Experiment, source: &str) -> Result<Self> {
-        let mut plan = Plan { steps: Vec::new() };
-        let (file, seed) = (&experiment.file, experiment.seed);
-        let from = json!([
-            file.data.environment,
-            file.data.database,
-            file.data.first,
-            file.data.project,
-            [&file.data.traces, &file.data.train, &file.data.valid, &file.data.test],
-            file.data.source,
-            file.data.split.to_string(),
-            experiment.lengths().to_string(),
-        ]);
-        let data = plan.push(Step::Data, &[], json!([from, seed, source]));
-        let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
-        let ancestor = json!([file.model, file.warm_up, seed, trained_on]);
-        let warm_up = plan.push(Step::WarmUp, &[&data], ancestor);
-
+        let (mut plan, warm_up) = Plan::begun(experiment, source);
         let budgets = &experiment.evaluation.budgets;
-        let mut cells = Vec::new();
-        for (choice, written) in experiment.objectives.iter().zip(&file.objectives) {
+        let (mut cells, mut controls) = (Vec::new(), Vec::new());
+        for choice in &experiment.objectives {
             let trained_for = choice.budgets(budgets);
             let several = trained_for.len() > 1;
             for budget in trained_for {
-                let mut after = vec![warm_up.clone()];
-                if let PriorChoice::Measured(strategy) = choice.prior {
-                    let deployment = experiment.evaluation.deployment(strategy, budget)?;
-                    after.push(plan.measurement(experiment, deployment, &warm_up));
-                }
                 let trained = Trained::branch(&choice.name, several.then_some(budget));
-                let objective = choice.clone();
-                let branch = Step::Branch(Branch { objective, budget, trained: trained.clone() });
-                let after: Vec<&str> = after.iter().map(String::as_str).collect();
-                let key = plan.push(branch, &after, json!([file.branch, written, budget]));
+                let key = plan.branch(experiment, choice, budget, &trained, &warm_up)?;
+                if choice.objective == Objective::Ce {
+                    controls.push((trained.clone(), key.clone()));
+                }
                 cells.extend(
                     deployed(experiment, choice, several.then_some(budget))?.into_iter().map(
                         |deployment| {
@@ -78,36 +57,184 @@ impl Plan {
                 );
             }
         }
+        let tournaments = if experiment.auto {
+            plan.tournaments(experiment, &controls, &warm_up)?
+        } else {
+            Vec::new()
+        };
         let searched = searched(experiment);
         let mut all = Vec::new();
         for (cell, branch) in cells {
             let inputs = json!([searched, cell.deployment]);
             all.push(plan.push(Step::Cell(cell), &[&branch], inputs));
         }
+        for (tournament, key) in tournaments {
+            for (objective, control) in [(TUNED, true), (AUTO, false)] {
+                let (objective, tournament) = (objective.to_string(), tournament.clone());
+                let chosen = Step::Chosen(Chosen { objective, tournament, control });
+                all.push(plan.push(chosen, &[&key], searched.clone()));
+            }
+        }
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         plan.push(Step::Report, &all, json!(experiment.name));
         Ok(plan)
     }
 
-    /// The measurement under a deployment, planned once whoever wants it.
-    fn measurement(
+    /// Only what is needed to hold surrogates against searches: every strategy's own, and `ua`.
+    pub fn calibration(experiment: &Experiment, source: &str) -> Result<Self> {
+        let (mut plan, warm_up) = Plan::begun(experiment, source);
+        let evaluation = &experiment.evaluation;
+        for &budget in &evaluation.budgets {
+            let own = evaluation.strategies.iter().map(|strategy| strategy.name().parse());
+            for objective in own.chain([Ok(Objective::Ua)]).flatten() {
+                let choice = ObjectiveChoice {
+                    name: objective.to_string(),
+                    objective,
+                    budget: Some(budget),
+                    prior: PriorChoice::Fitted,
+                    floor: None,
+                };
+                plan.fit(experiment, &choice, budget, &warm_up)?;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Data and warm-up, and the key of the latter.
+    fn begun(experiment: &Experiment, source: &str) -> (Self, String) {
+        let mut plan = Plan { steps: Vec::new() };
+        let (file, seed) = (&experiment.file, experiment.seed);
+        let split = experiment.split_seed.unwrap_or(seed);
+        let from = json!([
+            file.data.environment,
+            file.data.database,
+            file.data.first,
+            file.data.project,
+            [&file.data.traces, &file.data.train, &file.data.valid, &file.data.test],
+            file.data.source,
+            file.data.split.to_string(),
+            experiment.lengths().to_string(),
+        ]);
+        let data = plan.push(Step::Data, &[], json!([from, split, source]));
+        let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
+        let ancestor = json!([file.model, file.warm_up, seed, trained_on]);
+        let warm_up = plan.push(Step::WarmUp, &[&data], ancestor);
+        (plan, warm_up)
+    }
+
+    /// A branch, and before it the fit that it needs; planned once whoever wants it.
+    fn branch(
         &mut self,
         experiment: &Experiment,
-        deployment: catamount_search::Deployment,
+        choice: &ObjectiveChoice,
+        budget: u64,
+        trained: &Trained,
         warm_up: &str,
-    ) -> String {
-        let evaluation = &experiment.file.evaluation;
-        let inputs = json!([
-            deployment,
-            evaluation.steps.to_string(),
-            [evaluation.time_limit, evaluation.theorem_time_limit],
-            experiment.seed,
-            MEASURED,
+    ) -> Result<String> {
+        let mut after = vec![warm_up.to_string()];
+        if choice.prior == PriorChoice::Fitted {
+            after.push(self.fit(experiment, choice, budget, warm_up)?);
+        }
+        let after: Vec<&str> = after.iter().map(String::as_str).collect();
+        let prior = match choice.prior {
+            PriorChoice::None => json!(null),
+            PriorChoice::Given(prior) => json!([prior.kappa(), prior.absorption()]),
+            PriorChoice::Fitted => json!("fitted"),
+        };
+        let settings = json!([
+            experiment.file.branch,
+            choice.name,
+            choice.objective.name(),
+            prior,
+            choice.floor,
+            budget,
         ]);
-        let step = Step::OffTrace(Measurement { deployment });
+        let (objective, trained) = (choice.clone(), trained.clone());
+        Ok(self.once(Step::Branch(Branch { objective, budget, trained }), &after, settings))
+    }
+
+    /// A surrogate's fit, and the trials before it.
+    fn fit(
+        &mut self,
+        experiment: &Experiment,
+        choice: &ObjectiveChoice,
+        budget: u64,
+        warm_up: &str,
+    ) -> Result<String> {
+        let evaluation = &experiment.file.evaluation;
+        let fit = choice.fit(&experiment.evaluation, budget)?;
+        let mut after = Vec::new();
+        for trial in &fit.trials {
+            let inputs = json!([
+                trial.deployment,
+                evaluation.steps.to_string(),
+                [evaluation.time_limit, evaluation.theorem_time_limit],
+                experiment.seed,
+                evaluation.trials,
+            ]);
+            after.push(self.once(Step::Trial(trial.clone()), &[warm_up], inputs));
+        }
+        let given: Vec<_> = experiment
+            .objectives
+            .iter()
+            .filter_map(|other| match other.prior {
+                PriorChoice::Given(prior) if other.objective == choice.objective => {
+                    Some([prior.kappa(), prior.absorption()])
+                }
+                _ => None,
+            })
+            .collect();
+        let after: Vec<&str> = after.iter().map(String::as_str).collect();
+        Ok(self.once(Step::Calibration(fit), &after, json!(given)))
+    }
+
+    /// A tournament for every strategy and budget, with the branches that compete in it.
+    fn tournaments(
+        &mut self,
+        experiment: &Experiment,
+        controls: &[(Trained, String)],
+        warm_up: &str,
+    ) -> Result<Vec<(Tournament, String)>> {
+        let evaluation = &experiment.evaluation;
+        let mut tournaments = Vec::new();
+        for &budget in &evaluation.budgets {
+            for &strategy in &evaluation.strategies {
+                let deployment = evaluation.deployment(strategy, budget)?;
+                let mut models: Vec<(Trained, bool)> = Vec::new();
+                let mut after: Vec<String> = Vec::new();
+                for (trained, key) in controls {
+                    models.push((trained.clone(), true));
+                    after.push(key.clone());
+                }
+                for (choice, trained_for) in candidates::choices(experiment, strategy, budget) {
+                    let trained = Trained::branch(&choice.name, None);
+                    let key = self.branch(experiment, &choice, trained_for, &trained, warm_up)?;
+                    models.push((trained, false));
+                    after.push(key);
+                }
+                let contenders = candidates::contenders(experiment, &deployment, &models)?;
+                let file = &experiment.file;
+                let settings = json!([
+                    deployment,
+                    file.tune,
+                    file.evaluation.steps.to_string(),
+                    file.evaluation.time_limit,
+                    experiment.seed,
+                ]);
+                let tournament = Tournament { deployment, contenders };
+                let after: Vec<&str> = after.iter().map(String::as_str).collect();
+                let step = Step::Tournament(tournament.clone());
+                tournaments.push((tournament, self.push(step, &after, settings)));
+            }
+        }
+        Ok(tournaments)
+    }
+
+    /// Adds a step, unless it is there already.
+    fn once(&mut self, step: Step, after: &[&str], settings: serde_json::Value) -> String {
         match self.steps.iter().find(|planned| planned.step == step) {
             Some(planned) => planned.key.clone(),
-            None => self.push(step, &[warm_up], inputs),
+            None => self.push(step, after, settings),
         }
     }
 
@@ -125,7 +252,17 @@ impl Plan {
 
     /// Leaves out what comes after training.
     pub fn training_only(mut self) -> Self {
-        self.steps.retain(|planned| !matches!(planned.step, Step::Cell(_) | Step::Report));
+        let after = |step: &Step| {
+            matches!(step, Step::Tournament(_) | Step::Cell(_) | Step::Chosen(_) | Step::Report)
+        };
+        self.steps.retain(|planned| !after(&planned.step));
+        self
+    }
+
+    /// Leaves out what touches held-out theorems.
+    pub fn tuning_only(mut self) -> Self {
+        let after = |step: &Step| matches!(step, Step::Cell(_) | Step::Chosen(_) | Step::Report);
+        self.steps.retain(|planned| !after(&planned.step));
         self
     }
 
@@ -208,9 +345,17 @@ fn work(experiment: &Experiment, step: &Step) -> String {
         Step::Data => "extract, replay and split".to_string(),
         Step::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
         Step::Branch(_) => format!("{} epochs over {traces} traces", experiment.branch.epochs),
-        Step::OffTrace(measurement) => {
-            expansions(&measurement.deployment, format!("{MEASURED} validation"))
+        Step::Trial(trial) => {
+            let trials = experiment.evaluation.trials;
+            expansions(&trial.deployment, format!("at most {trials} validation"))
         }
+        Step::Calibration(_) => "seconds".to_string(),
+        Step::Tournament(tournament) => format!(
+            "{} candidates on at most {} validation theorems, by halves",
+            tournament.contenders.len(),
+            experiment.tune.theorems
+        ),
+        Step::Chosen(chosen) => expansions(&chosen.tournament.deployment, theorems),
         Step::Cell(cell) => expansions(&cell.deployment, theorems),
         Step::Report => "seconds".to_string(),
     }

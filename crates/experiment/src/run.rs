@@ -15,7 +15,7 @@ use crate::plan::{Plan, Planned};
 use crate::stamp::{Stamps, State};
 use crate::step::{Step, Trained, data};
 use crate::study::{Study, say};
-use crate::{offtrace, time, training};
+use crate::{calibrating, time, training, tuning};
 
 /// Runs a study to its report; none if the plan has no such step. With `verify`, whatever is called
 /// done is compared with the hashes of its outputs first, and made again where it was damaged.
@@ -117,7 +117,10 @@ impl<B: Backend> Runner<'_, B> {
             }
             Step::WarmUp => training::warm_up(study),
             Step::Branch(branch) => training::branch(study, branch),
-            Step::OffTrace(measurement) => offtrace::off_trace(study, self.plan, measurement),
+            Step::Trial(trial) => calibrating::trial(study, trial),
+            Step::Calibration(fit) => calibrating::fit(study, self.plan, fit),
+            Step::Tournament(tournament) => tuning::tournament(study, tournament),
+            Step::Chosen(chosen) => tuning::chosen(study, self.plan, chosen),
             Step::Report => {
                 time::write(self.plan, study.folder)?;
                 self.report = Some(report(study.folder)?);
@@ -178,6 +181,16 @@ fn write_plan<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Result<()> {
         seed: Some(experiment.seed),
         log: Some(cell.log()),
     };
+    let chosen = plan.steps.iter().filter_map(|planned| match &planned.step {
+        Step::Chosen(chosen) => Some(PlannedCell {
+            objective: chosen.objective.clone(),
+            strategy: chosen.tournament.deployment.strategy().to_string(),
+            budget: chosen.tournament.deployment.budget(),
+            seed: Some(experiment.seed),
+            log: Some(chosen.log()),
+        }),
+        _ => None,
+    });
     let versions = [
         ("catamount", env!("CARGO_PKG_VERSION").to_string()),
         ("environment", study.environment.describe()),
@@ -195,7 +208,7 @@ fn write_plan<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Result<()> {
         }),
         data_hash: data.map(|planned| planned.key.clone()),
         versions: versions.into_iter().map(|(name, text)| (name.to_string(), text)).collect(),
-        cells: plan.cells().map(cell).collect(),
+        cells: plan.cells().map(cell).chain(chosen).collect(),
         experiment: serde_json::to_value(&experiment.file).unwrap_or_default(),
     };
     let path = study.path(PLAN);

@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn harmless_names_stay_and_no_name_escapes_or_collides() {
-        for name in ["ce", "ua", "bfs+kappa5+q0.02", "bfs+measured", "my-own_2"] {
+        for name in ["ce", "ua", "bfs+kappa5+q0.02", "bfs+fitted", "my-own_2"] {
             assert_eq!(slug(name), name);
         }
         let long = "x".repeat(300);

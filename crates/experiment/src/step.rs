@@ -1,9 +1,11 @@
 //! The steps of a study: what each is called, what it makes, and where that is kept. Nothing else
 //! knows a path in a study's folder.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use catamount_evaluate::sibling;
+use catamount_objective::Objective;
 use catamount_search::Deployment;
 
 use crate::experiment::ObjectiveChoice;
@@ -19,21 +21,71 @@ pub enum Step {
     Data,
     /// The common ancestor.
     WarmUp,
-    /// Searches with the warm-up model on validation theorems, to measure kappa, q and bypass.
-    OffTrace(Measurement),
+    /// Searches of validation theorems with the warm-up model.
+    Trial(Trial),
+    /// An objective's surrogate, fitted to trials.
+    Calibration(Fit),
     /// One objective's branch.
     Branch(Branch),
+    /// Candidates against each other on validation theorems.
+    Tournament(Tournament),
     /// One objective under one deployment.
     Cell(Cell),
+    /// What a tournament chose, on the held-out theorems.
+    Chosen(Chosen),
     /// Tables, figures, page.
     Report,
 }
 
-/// An off-trace measurement.
+/// Searches of validation theorems with the warm-up model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measurement {
-    /// The search that is measured.
+pub struct Trial {
+    /// The search.
     pub deployment: Deployment,
+}
+
+/// An objective's surrogate, fitted to trials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// The objective.
+    pub objective: Objective,
+    /// The deployed budget.
+    pub budget: u64,
+    /// What it is fitted to.
+    pub trials: Vec<Trial>,
+}
+
+/// Candidates for one strategy and budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tournament {
+    /// What the candidates vary.
+    pub deployment: Deployment,
+    /// The candidates.
+    pub contenders: Vec<Contender>,
+}
+
+/// A candidate: a model, and how it is sampled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contender {
+    /// Its name.
+    pub name: String,
+    /// Its model.
+    pub trained: Trained,
+    /// How it is deployed.
+    pub deployment: Deployment,
+    /// Whether it is one of those that the others must beat.
+    pub control: bool,
+}
+
+/// The cell of a tournament's choice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    /// Its name in tables.
+    pub objective: String,
+    /// The tournament.
+    pub tournament: Tournament,
+    /// Whether it is the best control rather than the winner.
+    pub control: bool,
 }
 
 /// A branch.
@@ -76,14 +128,24 @@ pub(crate) struct Outputs {
     pub derived: Vec<PathBuf>,
 }
 
+impl Outputs {
+    /// Files that are all relied on.
+    fn of(files: Vec<PathBuf>) -> Self {
+        Outputs { made: files.clone(), relied_on: files, derived: Vec::new() }
+    }
+}
+
 impl Step {
     /// Its name for people.
     pub fn name(&self) -> String {
         match self {
             Step::Data => "data".to_string(),
             Step::WarmUp => WARM_UP.to_string(),
-            Step::OffTrace(measurement) => {
-                format!("off-trace {}", of(&measurement.deployment, " "))
+            Step::Trial(trial) => format!("trial {}", of(&trial.deployment, " ")),
+            Step::Calibration(fit) => format!("calibration {} n{}", fit.objective, fit.budget),
+            Step::Tournament(tournament) => format!("tune {}", of(&tournament.deployment, " ")),
+            Step::Chosen(chosen) => {
+                format!("cell {} {}", chosen.objective, of(&chosen.tournament.deployment, " "))
             }
             Step::Branch(branch) => format!("branch {}", branch.trained.name),
             Step::Cell(cell) => format!("cell {} {}", cell.objective, of(&cell.deployment, " ")),
@@ -96,6 +158,7 @@ impl Step {
         match self {
             Step::Branch(branch) => format!("branch-{}", branch.trained.slug),
             Step::Cell(cell) => format!("cell-{}", cell.slug()),
+            Step::Chosen(chosen) => format!("cell-{}", chosen.slug()),
             other => other.name().replace(' ', "-"),
         }
     }
@@ -108,12 +171,11 @@ impl Step {
             Step::WarmUp => Trained::warm_up().outputs(),
             Step::Branch(branch) => branch.trained.outputs(),
             Step::Cell(cell) => log_outputs(&cell.log()),
-            Step::OffTrace(measurement) => {
-                let mut outputs = log_outputs(&measurement.log());
-                for files in [&mut outputs.made, &mut outputs.relied_on, &mut outputs.derived] {
-                    files.push(measurement.found());
-                }
-                outputs
+            Step::Chosen(chosen) => log_outputs(&chosen.log()),
+            Step::Trial(trial) => log_outputs(&trial.log()),
+            Step::Calibration(fit) => Outputs::of(vec![fit.found()]),
+            Step::Tournament(tournament) => {
+                Outputs::of(vec![tournament.choice(), tournament.folder()])
             }
             Step::Report => Outputs::default(),
         }
@@ -149,15 +211,52 @@ fn log_outputs(log: &Path) -> Outputs {
     }
 }
 
-impl Measurement {
+impl Trial {
     /// The log of the searches.
     pub(crate) fn log(&self) -> PathBuf {
-        Path::new("off-trace").join(format!("{}.jsonl", of(&self.deployment, "-")))
+        Path::new("calibration").join(format!("{}.jsonl", of(&self.deployment, "-")))
+    }
+}
+
+impl Fit {
+    /// The temperature of its trials, which all have the same.
+    pub(crate) fn temperature(&self) -> f64 {
+        self.trials.first().map_or(1.0, |trial| trial.deployment.temperature())
     }
 
     /// What was found.
     pub(crate) fn found(&self) -> PathBuf {
-        self.log().with_extension("measured.json")
+        let name = format!("fit-{}-n{}.json", self.objective, self.budget);
+        Path::new("calibration").join(name)
+    }
+}
+
+impl Tournament {
+    /// Where its searches are.
+    fn folder(&self) -> PathBuf {
+        Path::new("tune").join(of(&self.deployment, "-"))
+    }
+
+    /// The choice.
+    pub(crate) fn choice(&self) -> PathBuf {
+        self.folder().with_extension("json")
+    }
+
+    /// The log of a candidate on a stretch of the pool.
+    pub(crate) fn log(&self, contender: &Contender, stretch: &Range<usize>) -> PathBuf {
+        let name = slug(&contender.name);
+        self.folder().join(format!("{name}@{}-{}.jsonl", stretch.start, stretch.end))
+    }
+}
+
+impl Chosen {
+    fn slug(&self) -> String {
+        format!("{}-{}", slug(&self.objective), of(&self.tournament.deployment, "-"))
+    }
+
+    /// The log.
+    pub(crate) fn log(&self) -> PathBuf {
+        Path::new("cells").join(format!("{}.jsonl", self.slug()))
     }
 }
 

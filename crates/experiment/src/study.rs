@@ -10,6 +10,8 @@ use catamount_evaluate::log::Provenance;
 use catamount_model::{Backend, Model, Tokenizer, identity, load, load_adapter, locate, open};
 use catamount_search::{Environment, Identity};
 use catamount_traces::{Trace, read_any};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result, Work};
 use crate::experiment::{Experiment, ModelChoice};
@@ -49,6 +51,24 @@ impl<'a, B: Backend> Study<'a, B> {
     /// The traces of one part of the data.
     pub(crate) fn traces(&self, name: &str) -> Work<Vec<Trace>> {
         Ok(read_any(&self.path(part(name)))?.traces)
+    }
+
+    /// What a step left in a file of the study.
+    pub(crate) fn read_json<T: DeserializeOwned>(&self, inside: impl AsRef<Path>) -> Work<T> {
+        let path = self.path(inside);
+        let text = std::fs::read(&path).map_err(Error::io(&path))?;
+        let found = serde_json::from_slice(&text);
+        Ok(found.map_err(|error| Error::File { path, reason: error.to_string() })?)
+    }
+
+    /// Leaves something in a file of the study, whole or not at all.
+    pub(crate) fn write_json(&self, inside: impl AsRef<Path>, value: &impl Serialize) -> Work<()> {
+        let path = self.path(inside);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        let text = serde_json::to_vec_pretty(value).unwrap_or_default();
+        Ok(catamount_base::write(&path, text).map_err(Error::io(&path))?)
     }
 
     /// A model of this study: a whole one, or the pretrained base under its adapter.

@@ -84,7 +84,11 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
             Step::Report => continue,
             Step::WarmUp => Some(Trained::warm_up()),
             Step::Branch(branch) => Some(branch.trained.clone()),
-            Step::Data | Step::OffTrace(_) => None,
+            Step::Data
+            | Step::Trial(_)
+            | Step::Calibration(_)
+            | Step::Tournament(_)
+            | Step::Chosen(_) => None,
         };
         if let Some(seconds) = stamps.last_seconds(planned) {
             text += &format!("| {} | {seconds:.1} |\n", planned.name);

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use catamount_base::Stream;
 use catamount_model::{Backend, Config, Model, Tokenizer, open};
-use catamount_objective::{Objective, Prior, Surrogate};
+use catamount_objective::{Objective, Surrogate};
 use catamount_traces::Trace;
 use catamount_train::{Dataset, Outcome, Recipe, Run, Weigh, export, prepare, train};
 
+use crate::calibrating;
 use crate::error::{Error, Work};
 use crate::experiment::{ModelChoice, PriorChoice};
 use crate::file::TokenizerKind;
-use crate::offtrace;
-use crate::step::{Branch, Measurement, Trained, part};
+use crate::step::{Branch, Trained, part};
 use crate::study::{Study, say};
 
 /// The training traces: filtered by length, and the first so many by a hash of their names.
@@ -59,22 +59,23 @@ pub(crate) fn warm_up<B: Backend>(study: &Study<'_, B>) -> Work<()> {
 
 /// Trains one objective's branch from the warm-up.
 pub(crate) fn branch<B: Backend>(study: &Study<'_, B>, branch: &Branch) -> Work<()> {
-    let prior = match branch.objective.prior {
-        PriorChoice::None => Prior::NONE,
-        PriorChoice::Given(prior) => prior,
-        PriorChoice::Measured(strategy) => {
-            let evaluation = &study.experiment.evaluation;
-            let deployment =
-                evaluation.deployment(strategy, branch.budget).map_err(Error::Deployment)?;
-            let found = offtrace::read(study, &Measurement { deployment })?;
-            Prior::new(found.kappa, found.absorption)?
+    let choice = &branch.objective;
+    let objective = match choice.prior {
+        PriorChoice::None => choice.surrogate(branch.budget),
+        PriorChoice::Given(prior) => choice.surrogate(branch.budget).with_prior(prior)?,
+        PriorChoice::Fitted => {
+            let fit = choice.fit(&study.experiment.evaluation, branch.budget);
+            let clock = calibrating::clock(study, &fit.map_err(Error::Deployment)?)?;
+            clock.surrogate(choice.objective, branch.budget)?
         }
     };
-    let objective = branch.objective.surrogate(branch.budget).with_prior(prior)?;
+    let mut recipe = study.experiment.branch.clone();
+    if let Some(floor) = choice.floor {
+        recipe.weights.min = floor;
+    }
     let traces = traces(study)?;
     let (model, tokenizer) = study.model(&Trained::warm_up(), true)?;
-    let recipe = &study.experiment.branch;
-    finish(study, &branch.trained, model, &tokenizer, &traces, &objective, recipe)
+    finish(study, &branch.trained, model, &tokenizer, &traces, &objective, &recipe)
 }
 
 /// Trains from wherever it stands, and exports.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use catamount_evaluate::cell::{read_log, read_manifest};
+use catamount_evaluate::Log;
 use catamount_experiment::Experiment;
 use catamount_metamath::{Database, Extraction, Metamath};
 use catamount_model::{Cpu, load, load_adapter, load_gguf};
@@ -86,7 +86,7 @@ impl Target {
                     _ => (MANIFEST, at("cell.manifest.json")),
                 };
                 let read = move |_: &Path| {
-                    let _ = (read_log(&log), read_manifest(&log));
+                    let _ = Log::read(&log);
                     let _ = catamount_report::compare(&log, &log);
                 };
                 (vec![seed.into()], file(path, read))

@@ -1,7 +1,7 @@
 //! Comparing cells on the theorems both completed.
 //!
 //! The paired set holds every theorem that both logs completed: an outcome other than `error`, at
-//! every seed. A theorem cut off by a wall-clock cap (`time`) is a failure, as in the paper's first
+//! some seed, and counts the seeds at which both did. A theorem cut off by a wall-clock cap (`time`) is a failure, as in the paper's first
 //! experiment; one that is missing or errored in either log is in no pair, and is counted and
 //! named.
 
@@ -154,7 +154,7 @@ pub(crate) fn paired_statistics(a: &[&Log], b: &[&Log]) -> Option<statistics::Co
     statistics::Comparison::of_theorems(&set.theorems).ok().filter(|c| c.n > 0)
 }
 
-/// The theorems completed at every seed on both sides, in the order of their names.
+/// The theorems completed on both sides at some seed, in the order of their names.
 struct Paired<'a> {
     names: BTreeSet<&'a str>,
     theorems: Vec<Theorem>,
@@ -176,12 +176,13 @@ impl<'a> Paired<'a> {
             unpaired: Vec::new(),
         };
         for name in all {
-            let outcomes: Option<Vec<(bool, bool)>> =
-                pairs.iter().map(|(x, y)| Some((x.solved(name)?, y.solved(name)?))).collect();
-            let Some(outcomes) = outcomes else {
+            // At the seeds that have it: each may have a split of its own.
+            let both = |(x, y): &(&Log, &Log)| Some((x.solved(name)?, y.solved(name)?));
+            let outcomes: Vec<(bool, bool)> = pairs.iter().filter_map(both).collect();
+            if outcomes.is_empty() {
                 set.unpaired.push(name);
                 continue;
-            };
+            }
             let count = |test: fn(&(bool, bool)) -> bool| {
                 outcomes.iter().filter(|o| test(o)).count() as u64
             };
@@ -212,30 +213,6 @@ fn match_seeds<'a>(a: &[&'a Log], b: &[&'a Log]) -> Result<Vec<(&'a Log, &'a Log
             ),
         ));
     }
-    let manifests: Vec<_> =
-        a.iter().chain(b).filter_map(|c| c.manifest.as_ref().map(|m| (*c, m))).collect();
-    if let Some(((first, m), rest)) = manifests.split_first() {
-        for (other, n) in rest {
-            let reason = if m.identity.pool != n.identity.pool {
-                format!(
-                    "different pools ({} with hash {}, and {} with hash {})",
-                    m.pool.file,
-                    m.identity.pool.short(),
-                    n.pool.file,
-                    n.identity.pool.short()
-                )
-            } else if m.budget() != n.budget() {
-                format!("different budgets ({} and {})", m.budget(), n.budget())
-            } else {
-                continue;
-            };
-            return Err(CompareError::Different {
-                a: first.path.clone(),
-                b: other.path.clone(),
-                reason,
-            });
-        }
-    }
     let seed = |c: &Log| c.manifest.as_ref().map(|m| m.seed());
     if a.len() == 1 {
         if let (Some(x), Some(y)) = (seed(a[0]), seed(b[0]))
@@ -243,7 +220,7 @@ fn match_seeds<'a>(a: &[&'a Log], b: &[&'a Log]) -> Result<Vec<(&'a Log, &'a Log
         {
             return Err(different(a, b, &format!("different seeds ({x} and {y})")));
         }
-        return Ok(vec![(a[0], b[0])]);
+        return same_theorems(vec![(a[0], b[0])]);
     }
     let sorted = |cells: &[&'a Log]| {
         let mut cells = cells.to_vec();
@@ -266,7 +243,35 @@ fn match_seeds<'a>(a: &[&'a Log], b: &[&'a Log]) -> Result<Vec<(&'a Log, &'a Log
     if x.windows(2).any(|w| w[0] == w[1]) {
         return Err(different(a, b, "the same seed twice on one side"));
     }
-    Ok(sorted_a.into_iter().zip(sorted_b).collect())
+    same_theorems(sorted_a.into_iter().zip(sorted_b).collect())
+}
+
+/// Refuses pairs of different pools or budgets. Seeds may have pools of their own, where each has
+/// its own split.
+fn same_theorems<'a>(
+    pairs: Vec<(&'a Log, &'a Log)>,
+) -> Result<Vec<(&'a Log, &'a Log)>, CompareError> {
+    let budget = pairs.iter().find_map(|(a, _)| Some(a.manifest.as_ref()?.budget()));
+    for (a, b) in &pairs {
+        let (Some(m), Some(n)) = (&a.manifest, &b.manifest) else { continue };
+        let reason = if m.identity.pool != n.identity.pool {
+            format!(
+                "different pools ({} with hash {}, and {} with hash {})",
+                m.pool.file,
+                m.identity.pool.short(),
+                n.pool.file,
+                n.identity.pool.short()
+            )
+        } else if m.budget() != n.budget() {
+            format!("different budgets ({} and {})", m.budget(), n.budget())
+        } else if let Some(budget) = budget.filter(|&budget| budget != m.budget()) {
+            format!("different budgets ({budget} and {})", m.budget())
+        } else {
+            continue;
+        };
+        return Err(different(&[a], &[b], &reason));
+    }
+    Ok(pairs)
 }
 
 fn different(a: &[&Log], b: &[&Log], reason: &str) -> CompareError {

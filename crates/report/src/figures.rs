@@ -1,5 +1,6 @@
 //! Every figure of a report.
 
+pub(crate) mod calibration;
 mod depths;
 mod gain;
 mod probabilities;
@@ -27,5 +28,16 @@ pub(crate) fn all(run: &Run) -> Vec<Drawn> {
     figures.extend(depths::figure(run));
     figures.extend(training::figures(run));
     figures.extend(probabilities::figure(run));
+    figures.extend(calibration::grid(&run.calibrations).map(|grid| {
+        Drawn {
+            name: "reliability".into(),
+            chart: Box::new(grid),
+            caption:
+                "Validation theorems by the probability that the surrogate gives them of being \
+                  proved by the warm-up model, against how many were; predictions are made \
+                  without the theorem."
+                    .into(),
+        }
+    }));
     figures
 }

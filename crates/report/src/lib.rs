@@ -13,8 +13,10 @@
 
 #![forbid(unsafe_code)]
 
+mod calibration;
 mod compare;
 mod figures;
+mod group;
 mod names;
 mod page;
 mod reading;
@@ -26,12 +28,12 @@ mod tables;
 mod training;
 mod trees;
 
+pub use calibration::{CALIBRATIONS, Calibrated, Shown, observations, show_calibrations};
 pub use compare::{
     CompareError, Comparison, Side, compare, compare_cells, compare_family, compare_seeds,
 };
+pub use names::TUNED;
 pub use report::{Report, report};
 pub use run::ReportError;
-pub use study::{
-    OFF_TRACE, ObjectiveLabel, OffTrace, PLAN, PlannedCell, PriorLabel, Seeds, StudyPlan,
-};
+pub use study::{ObjectiveLabel, PLAN, PlannedCell, PriorLabel, Seeds, StudyPlan};
 pub use table::{Entry, Table};

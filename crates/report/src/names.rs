@@ -7,6 +7,9 @@ use crate::study::{ObjectiveLabel, PriorLabel};
 /// The control every gain is measured against.
 pub(crate) const CONTROL: &str = "ce";
 
+/// The control at the temperature that is best on validation theorems.
+pub const TUNED: &str = "ce+tuned";
+
 /// An objective's name taken apart: `bfs+kappa5+q0.02`, `bfs@256`, or anything else a policy calls
 /// itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +18,8 @@ pub(crate) struct Objective {
     pub(crate) base: String,
     pub(crate) kappa: Option<f64>,
     pub(crate) absorption: Option<f64>,
-    /// Its prior was measured on search trees rather than set by hand.
-    pub(crate) measured: bool,
+    /// Its prior was fitted to searches rather than set by hand.
+    pub(crate) fitted: bool,
     /// The budget it was trained for, where the name says so.
     pub(crate) trained: Option<u64>,
 }
@@ -26,20 +29,20 @@ impl Objective {
         let label = full.parse::<ObjectiveLabel>().unwrap_or_else(|never| match never {});
         let (kappa, absorption) = match label.prior {
             PriorLabel::Given { kappa, absorption } => (kappa, absorption),
-            PriorLabel::None | PriorLabel::Measured => (None, None),
+            PriorLabel::None | PriorLabel::Fitted => (None, None),
         };
         Objective {
             full: full.to_owned(),
             base: label.base,
             kappa,
             absorption,
-            measured: label.prior == PriorLabel::Measured,
+            fitted: label.prior == PriorLabel::Fitted,
             trained: label.trained,
         }
     }
 
     pub(crate) fn has_prior(&self) -> bool {
-        self.measured || self.kappa.is_some() || self.absorption.is_some()
+        self.fitted || self.kappa.is_some() || self.absorption.is_some()
     }
 
     /// A member of the search-aware family without a prior.
@@ -56,8 +59,8 @@ impl Objective {
     pub(crate) fn prior_label(&self) -> String {
         let kappa = self.kappa.map(|k| format!("\u{3ba} = {k}"));
         let q = self.absorption.map(|q| format!("q = {q}"));
-        let measured = self.measured.then(|| "measured prior".to_owned());
-        measured.into_iter().chain(kappa).chain(q).collect::<Vec<_>>().join(", ")
+        let fitted = self.fitted.then(|| "calibrated".to_owned());
+        fitted.into_iter().chain(kappa).chain(q).collect::<Vec<_>>().join(", ")
     }
 
     pub(crate) fn label(&self) -> String {
@@ -65,6 +68,8 @@ impl Objective {
         let base = match self.base.as_str() {
             "ce" => "CE".to_owned(),
             "ua" => "UA".to_owned(),
+            TUNED => "CE, best temperature".to_owned(),
+            "auto" => "chosen on validation theorems".to_owned(),
             base if is_strategy(base) => format!("CAT ({})", strategy_label(base)),
             base => base.to_owned(),
         };
@@ -79,7 +84,7 @@ impl Objective {
     /// strategies, then the rest.
     pub(crate) fn rank(&self) -> (usize, bool, String) {
         let place = match self.base.as_str() {
-            CONTROL => 0,
+            CONTROL | TUNED => 0,
             "ua" => 1,
             base => strategy_rank(base).0 + 2,
         };
@@ -143,11 +148,11 @@ mod tests {
         assert_eq!(prior.label(), "CAT (BFS), \u{3ba} = 5, q = 0.02");
         assert!(prior.matches("dfs") && !prior.is_search_aware());
         assert_eq!(Objective::parse("pass@256").label(), "CAT (Pass@N) @256");
-        let measured = Objective::parse("bfs+measured");
+        let fitted = Objective::parse("bfs+fitted");
         assert!(
-            measured.has_prior()
-                && measured.matches("bfs")
-                && measured.label() == "CAT (BFS), measured prior"
+            fitted.has_prior()
+                && fitted.matches("bfs")
+                && fitted.label() == "CAT (BFS), calibrated"
         );
         let odd = Objective::parse("bfs+mine");
         assert!(!odd.is_search_aware() && !odd.matches("bfs") && odd.label() == "bfs+mine");

@@ -29,7 +29,7 @@ pub struct Report {
 /// Writes `DIR/report/`: `index.html`, `report.md`, `tables/`, `figures/`.
 ///
 /// `DIR/cells/` holds the logs; `DIR/training/*.metrics.jsonl`, `DIR/plan.json`,
-/// `DIR/scores/*.reading.json`, `DIR/offtrace.json` and trees are used where they are there.
+/// `DIR/scores/*.reading.json`, `DIR/calibration.json` and trees are used where they are there.
 pub fn report(dir: &Path) -> Result<Report, ReportError> {
     let mut run = Run::open(dir)?;
     let out = dir.join("report");

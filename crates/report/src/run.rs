@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use catamount_base::Content;
 use catamount_evaluate::{Log, is_sidecar};
-use catamount_statistics::{self as statistics, Rate, wilson};
 use serde::de::DeserializeOwned;
 
-use crate::compare::paired_statistics;
+use crate::calibration::{CALIBRATIONS, Calibrated};
+use crate::group::Group;
 use crate::names::{CONTROL, Objective, strategy_rank};
 use crate::reading::Reading;
-use crate::study::{OFF_TRACE, OffTrace, PLAN, PlannedCell, StudyPlan};
+use crate::study::{PLAN, PlannedCell, StudyPlan};
 use crate::training::Training;
 
 /// Why a folder could not be reported on.
@@ -57,57 +57,6 @@ pub enum ReportError {
     },
 }
 
-/// The seeds of one (objective, strategy, budget).
-#[derive(Clone, Debug)]
-pub(crate) struct Group {
-    pub(crate) objective: Objective,
-    pub(crate) strategy: String,
-    pub(crate) budget: u64,
-    /// By seed.
-    pub(crate) cells: BTreeMap<u64, Log>,
-}
-
-impl Group {
-    /// The rate over theorems completed at every seed.
-    pub(crate) fn rate(&self) -> Rate {
-        let cells: Vec<&Log> = self.cells.values().collect();
-        let Some((first, rest)) = cells.split_first() else { return wilson(0.0, 0) };
-        let (mut n, mut solved) = (0, 0.0);
-        for name in first.records.keys() {
-            let outcomes: Option<Vec<bool>> =
-                std::iter::once(first).chain(rest).map(|c| c.solved(name)).collect();
-            if let Some(outcomes) = outcomes {
-                n += 1;
-                solved += outcomes.iter().filter(|s| **s).count() as f64 / outcomes.len() as f64;
-            }
-        }
-        wilson(solved, n)
-    }
-
-    /// Theorems of the pool.
-    pub(crate) fn pool(&self) -> usize {
-        self.cells
-            .values()
-            .filter_map(|c| c.manifest.as_ref())
-            .map(|m| m.pool.theorems)
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// This group against another, on the seeds both have; the gain is this group's.
-    pub(crate) fn against(&self, base: &Group) -> Option<statistics::Comparison> {
-        let seeds: Vec<u64> =
-            self.cells.keys().filter(|s| base.cells.contains_key(s)).copied().collect();
-        let a: Vec<&Log> = seeds.iter().map(|s| &base.cells[s]).collect();
-        let b: Vec<&Log> = seeds.iter().map(|s| &self.cells[s]).collect();
-        paired_statistics(&a, &b)
-    }
-
-    pub(crate) fn label(&self) -> String {
-        format!("{} under {} at N = {}", self.objective.full, self.strategy, self.budget)
-    }
-}
-
 /// A run folder as read.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -115,7 +64,7 @@ pub(crate) struct Run {
     pub(crate) groups: Vec<Group>,
     pub(crate) training: Vec<Training>,
     pub(crate) plan: Option<StudyPlan>,
-    pub(crate) offtrace: Vec<OffTrace>,
+    pub(crate) calibrations: Vec<Calibrated>,
     pub(crate) readings: Vec<Reading>,
     /// Cells that were planned, or that a table has a place for, and that are not there.
     pub(crate) missing: Vec<String>,
@@ -129,13 +78,31 @@ impl Run {
             dir: dir.into(),
             groups: Vec::new(),
             training: Vec::new(),
-            plan: json(&dir.join(PLAN))?,
-            offtrace: json(&dir.join(OFF_TRACE))?.unwrap_or_default(),
+            plan: None,
+            calibrations: Vec::new(),
             readings: Vec::new(),
             missing: Vec::new(),
             notes: Vec::new(),
         };
-        run.read_cells(&dir.join("cells"))?;
+        let seeds = seed_folders(dir)?;
+        for folder in &seeds {
+            let plan: Option<StudyPlan> = json(&folder.join(PLAN))?;
+            match (&mut run.plan, plan) {
+                (Some(whole), Some(plan)) => whole.cells.extend(plan.cells),
+                (whole, plan) => *whole = whole.take().or(plan),
+            }
+            let found: Option<Vec<Calibrated>> = json(&folder.join(CALIBRATIONS))?;
+            run.calibrations.extend(found.unwrap_or_default());
+        }
+        run.read_cells(&seeds)?;
+        // Curves and distributions are drawn for one model of each objective.
+        let dir = seeds.first().map_or(dir, PathBuf::as_path);
+        if seeds.len() > 1 {
+            run.notes.push(format!(
+                "training curves and probabilities are those of {}",
+                dir.file_name().unwrap_or_default().to_string_lossy()
+            ));
+        }
         let folder = dir.join("training");
         if folder.is_dir() {
             for path in listing(&folder, ".metrics.jsonl")? {
@@ -159,23 +126,32 @@ impl Run {
         Ok(run)
     }
 
-    fn read_cells(&mut self, folder: &Path) -> Result<(), ReportError> {
+    /// Reads the cells of every folder.
+    fn read_cells(&mut self, folders: &[PathBuf]) -> Result<(), ReportError> {
         let mut cells = Vec::new();
-        for path in listing(folder, ".jsonl")? {
-            if is_sidecar(&path) {
-                continue;
-            }
-            match Log::read(&path) {
-                Ok(cell) => cells.push(cell),
-                Err(e) => self.notes.push(format!("left out: {e}")),
+        for folder in folders {
+            for path in listing(&folder.join("cells"), ".jsonl")? {
+                if is_sidecar(&path) {
+                    continue;
+                }
+                match Log::read(&path) {
+                    Ok(cell) => cells.push(cell),
+                    Err(e) => self.notes.push(format!("left out: {e}")),
+                }
             }
         }
-        // One report, one pool: the one most cells have. Cells of another are named, not mixed in.
-        let mut pools: BTreeMap<Content, usize> = BTreeMap::new();
+        // One report, one pool at every seed: the one most cells have. Cells of another are named,
+        // not mixed in.
+        let mut pools: BTreeMap<u64, BTreeMap<Content, usize>> = BTreeMap::new();
         for m in cells.iter().filter_map(|c| c.manifest.as_ref()) {
-            *pools.entry(m.identity.pool.clone()).or_default() += 1;
+            let of_seed = pools.entry(m.seed()).or_default();
+            *of_seed.entry(m.identity.pool.clone()).or_default() += 1;
         }
-        let pool = pools.iter().max_by_key(|(_, n)| **n).map(|(hash, _)| hash.clone());
+        let usual = |hashes: BTreeMap<Content, usize>| {
+            hashes.into_iter().max_by_key(|(_, cells)| *cells).map(|(hash, _)| hash)
+        };
+        let pools: BTreeMap<u64, Option<Content>> =
+            pools.into_iter().map(|(seed, hashes)| (seed, usual(hashes))).collect();
         for cell in cells {
             let Some(m) = cell.manifest.clone() else {
                 self.notes.push(format!(
@@ -184,7 +160,7 @@ impl Run {
                 ));
                 continue;
             };
-            if pool.as_ref() != Some(&m.identity.pool) {
+            if pools[&m.seed()].as_ref() != Some(&m.identity.pool) {
                 self.notes.push(format!(
                     "left out: {} ({}) was run on another pool ({}, hash {}) than most cells here",
                     cell.path.display(),
@@ -226,7 +202,8 @@ impl Run {
             } else {
                 format!(" ({})", self.notes.join("; "))
             };
-            return Err(ReportError::Empty { path: folder.into(), reason });
+            let path = self.dir.join("cells");
+            return Err(ReportError::Empty { path, reason });
         }
         self.groups.sort_by_key(|g| (g.budget, g.objective.rank(), strategy_rank(&g.strategy)));
         Ok(())
@@ -379,6 +356,26 @@ impl Run {
     pub(crate) fn cells(&self) -> impl Iterator<Item = (&Group, u64, &Log)> {
         self.groups.iter().flat_map(|g| g.cells.iter().map(move |(seed, cell)| (g, *seed, cell)))
     }
+}
+
+/// The folders of a study of several seeds, `seed-42` and so on, by number; otherwise the folder
+/// itself.
+fn seed_folders(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let fail = |source| ReportError::Read { path: dir.into(), source };
+    let mut seeds = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let seed = path.file_name().and_then(|name| name.to_str()?.strip_prefix("seed-"));
+        if let Some(seed) = seed.and_then(|seed| seed.parse::<u64>().ok())
+            && path.join("cells").is_dir()
+        {
+            seeds.insert(seed, path);
+        }
+    }
+    if seeds.is_empty() || dir.join("cells").is_dir() {
+        return Ok(vec![dir.to_path_buf()]);
+    }
+    Ok(seeds.into_values().collect())
 }
 
 /// A JSON file, if it is there.

@@ -11,9 +11,6 @@ use serde_json::Value;
 /// The name of the plan in a study's folder.
 pub const PLAN: &str = "plan.json";
 
-/// The name of the off-trace measurements in a study's folder: an array of [`OffTrace`].
-pub const OFF_TRACE: &str = "offtrace.json";
-
 /// What was planned, and how the study was made. All of it is optional: a folder of cells that
 /// nobody planned can be reported on too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,36 +69,8 @@ pub struct PlannedCell {
     pub log: Option<PathBuf>,
 }
 
-/// Off-trace behaviour of one strategy with one policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OffTrace {
-    /// The strategy.
-    pub strategy: String,
-    /// Its budget.
-    pub budget: u64,
-    /// Trees measured.
-    pub theorems: usize,
-    /// Lines that should have been trees and were not.
-    pub broken: usize,
-    /// Samples at demonstrated states that were not the demonstrated tactic.
-    pub misses: u64,
-    /// Of these, the ones after which a demonstrated state was expanded again.
-    pub returned: u64,
-    /// kappa: mean expansions from a miss until a demonstrated state was expanded again, the miss
-    /// included.
-    pub kappa: f64,
-    /// q: share of misses after which no demonstrated state was ever expanded again, among those
-    /// that left budget to do so.
-    pub absorption: f64,
-    /// Theorems proved along the demonstrated trace.
-    pub along_trace: usize,
-    /// Theorems proved otherwise.
-    pub bypass: usize,
-}
-
 /// An objective's name, as an experiment makes it and a report takes it apart: `bfs`,
-/// `bfs+kappa5+q0.02`, `bfs+measured`, `bfs@256`.
+/// `bfs+kappa5+q0.02`, `bfs+fitted`, `bfs@256`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveLabel {
     /// The objective itself.
@@ -117,8 +86,8 @@ pub struct ObjectiveLabel {
 pub enum PriorLabel {
     /// None.
     None,
-    /// Measured on search trees.
-    Measured,
+    /// Fitted to searches of validation theorems.
+    Fitted,
     /// Set by hand.
     Given {
         /// Expansions that a miss consumes.
@@ -133,7 +102,7 @@ impl fmt::Display for ObjectiveLabel {
         f.write_str(&self.base)?;
         match self.prior {
             PriorLabel::None => {}
-            PriorLabel::Measured => f.write_str("+measured")?,
+            PriorLabel::Fitted => f.write_str("+fitted")?,
             PriorLabel::Given { kappa, absorption } => {
                 kappa.map_or(Ok(()), |kappa| write!(f, "+kappa{kappa}"))?;
                 absorption.map_or(Ok(()), |absorption| write!(f, "+q{absorption}"))?;
@@ -155,8 +124,8 @@ impl FromStr for ObjectiveLabel {
             };
         let other = ObjectiveLabel { base: untrained.into(), prior: PriorLabel::None, trained };
         let Some((base, parts)) = untrained.split_once('+') else { return Ok(other) };
-        if parts == "measured" {
-            return Ok(ObjectiveLabel { base: base.into(), prior: PriorLabel::Measured, trained });
+        if parts == "fitted" {
+            return Ok(ObjectiveLabel { base: base.into(), prior: PriorLabel::Fitted, trained });
         }
         let (mut kappa, mut absorption) = (None, None);
         for part in parts.split('+') {
@@ -183,7 +152,7 @@ mod tests {
         for (prior, trained, text) in [
             (PriorLabel::None, None, "bfs"),
             (PriorLabel::None, Some(256), "bfs@256"),
-            (PriorLabel::Measured, None, "bfs+measured"),
+            (PriorLabel::Fitted, None, "bfs+fitted"),
             (given, None, "bfs+kappa5+q0.02"),
             (PriorLabel::Given { kappa: Some(3.0), absorption: None }, None, "bfs+kappa3"),
             (given, Some(16), "bfs+kappa5+q0.02@16"),

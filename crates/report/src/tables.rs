@@ -1,8 +1,8 @@
 //! Every table of a report.
 
+pub(crate) mod calibration;
 mod matching;
 mod matrix;
-mod offtrace;
 mod prior;
 mod probabilities;
 mod sweep;
@@ -10,6 +10,7 @@ mod sweep;
 use catamount_statistics as statistics;
 
 use crate::compare::p_text;
+use crate::names::{CONTROL, TUNED};
 use crate::run::Run;
 use crate::table::{Entry, Table};
 
@@ -17,11 +18,12 @@ use crate::table::{Entry, Table};
 pub(crate) fn all(run: &Run) -> Vec<Table> {
     let mut tables: Vec<Table> =
         run.budgets().into_iter().rev().flat_map(|budget| matrix::tables(run, budget)).collect();
-    tables.extend(sweep::table(run));
+    tables.extend(sweep::table(run, CONTROL));
+    tables.extend(sweep::table(run, TUNED));
     tables
         .extend(run.budgets().into_iter().rev().filter_map(|budget| matching::table(run, budget)));
     tables.extend(prior::table(run));
-    tables.extend(offtrace::table(run));
+    tables.extend(calibration::table(&run.calibrations));
     tables.extend(probabilities::table(run));
     tables
 }

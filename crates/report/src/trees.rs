@@ -12,8 +12,9 @@ use catamount_evaluate::log::TreeRecord;
 use catamount_traces::Step;
 use serde::{Deserialize, Serialize};
 
+use crate::group::Group;
 use crate::names::strategy_label;
-use crate::run::{Group, Run};
+use crate::run::Run;
 
 /// At most this many theorems are shown.
 const THEOREMS: usize = 12;
@@ -229,19 +230,16 @@ fn sampled(group: &Group, tree: &TreeRecord, strings: &mut Strings) -> SampledTr
 
 /// Demonstrated steps of the chosen theorems, from the pool's file where it can still be read.
 fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<Step>> {
-    let Some(manifest) = run.cells().find_map(|(_, _, c)| c.manifest.as_ref()) else {
-        return HashMap::new();
-    };
+    let described = run.cells().find_map(|(_, _, c)| Some((c, c.manifest.as_ref()?)));
+    let Some((cell, manifest)) = described else { return HashMap::new() };
+    // The study that the cell is part of: with several seeds, one of them.
+    let study = cell.path.parent().and_then(Path::parent).unwrap_or(&run.dir);
     let given = PathBuf::from(&manifest.pool.file);
     let file = given.file_name().map(PathBuf::from).unwrap_or_default();
-    let found = [
-        given.clone(),
-        run.dir.join(&given),
-        run.dir.join("data").join(&file),
-        run.dir.join(&file),
-    ]
-    .into_iter()
-    .find(|p| p.is_file());
+    let found =
+        [given.clone(), study.join(&given), study.join("data").join(&file), run.dir.join(&file)]
+            .into_iter()
+            .find(|p| p.is_file());
     let Some(Ok(loaded)) = found.map(|p| catamount_traces::read_any(&p)) else {
         return HashMap::new();
     };

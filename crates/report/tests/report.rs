@@ -26,7 +26,7 @@ fn every_table_and_figure_is_there() {
         "sweep",
         "matching-256",
         "prior",
-        "offtrace",
+        "calibration",
         "probabilities",
     ] {
         for ending in ["md", "tex", "csv"] {
@@ -48,6 +48,7 @@ fn every_table_and_figure_is_there() {
         "distribution-p",
         "distribution-weights",
         "probabilities",
+        "reliability",
     ] {
         for ending in ["svg", "png", "csv"] {
             let path = out.join("figures").join(format!("{figure}.{ending}"));
@@ -217,9 +218,9 @@ fn folders_that_hold_no_run() {
     fs::write(dir.path().join("plan.json"), "{").unwrap();
     assert!(report(dir.path()).unwrap_err().to_string().contains("plan.json: not what a study"));
     fs::remove_file(dir.path().join("plan.json")).unwrap();
-    fs::write(dir.path().join("offtrace.json"), "[1]").unwrap();
+    fs::write(dir.path().join("calibration.json"), "[1]").unwrap();
     assert!(
-        report(dir.path()).unwrap_err().to_string().contains("offtrace.json: not what a study")
+        report(dir.path()).unwrap_err().to_string().contains("calibration.json: not what a study")
     );
 }
 

@@ -1,5 +1,7 @@
 //! What a file may say, and what each slip is told.
 
+use catamount_search::StrategyKind;
+
 use super::*;
 
 /// The least that a file must say; the rest is the paper's.
@@ -70,9 +72,14 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
         ("\"set.mm\"", "\"set.mm\", split = \"0.9\"", 3, "data.split", "no split"),
         ("\"set.mm\"", "\"set.mm\", train = \"a\"", 3, "data.valid", "is missing"),
         ("\"set.mm\"", "\"set.mm\", test = \"a\", traces = \"b\"", 3, "data.traces", "beside"),
-        ("objective = \"ce\"", "objective = \"ce\"\nprior = \"measured\"", 8, PRIOR, "models no"),
-        ("objective = \"ce\"", "objective = \"ua\"\nprior = \"measured\"", 8, PRIOR, "models no"),
-        ("objective = \"ce\"", "objective = \"pass\"\nprior = \"measured\"", 8, PRIOR, "kappa"),
+        ("objective = \"ce\"", "objective = \"ce\"\nprior = \"fitted\"", 8, PRIOR, "no budget"),
+        ("objective = \"ce\"", "objective = \"auto\"", 7, "objectives[0].objective", "control"),
+        ("objective = \"ce\"", "objective = \"auto\"\nfloor = 1", 8, "objectives[0].floor", "auto"),
+        ("[evaluation]", "[tune]\ntemperatures = [0]", 10, "tune.temperatures[0]", "is 0"),
+        ("[evaluation]", "[tune]\nobjectives = [\"ce\"]", 10, "tune.objectives[0]", "always"),
+        ("[evaluation]", "[tune]\nshares = [5]", 10, "tune.shares[0]", "at most 4"),
+        ("[evaluation]", "[tune]\nfloors = [2]", 10, "tune.floors[0]", "is 2"),
+        ("[evaluation]", "[evaluation]\ntrials = 39", 10, "evaluation.trials", "from 40"),
         ("objective = \"ce\"", "objective = \"bfs\"\nprior = \"guessed\"", 8, PRIOR, "guessed"),
         ("objective = \"ce\"", "objective = \"bfs\"\nprior = { kappa = 0 }", 8, PRIOR, "kappa"),
         ("objective = \"ce\"", "objective = \"bfs\"\nbudget = 0", 8, "objectives[0].budget", "0"),

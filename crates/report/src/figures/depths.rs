@@ -4,8 +4,9 @@ use catamount_evaluate::log::Outcome;
 use catamount_figure::{Axis, Chart, Figure, Grid, Series};
 
 use super::Drawn;
+use crate::group::Group;
 use crate::names::{Objective, colours, strategy_label};
-use crate::run::{Group, Run};
+use crate::run::Run;
 
 /// Depths beyond this are shown together at the end.
 const DEEPEST: usize = 12;

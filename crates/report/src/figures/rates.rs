@@ -14,7 +14,7 @@ pub(super) fn figure(run: &Run, budget: u64) -> Drawn {
         |(objective, colour)| {
             let rates: Vec<_> = strategies
                 .iter()
-                .map(|s| run.group(&objective.full, s, budget).map(crate::run::Group::rate))
+                .map(|s| run.group(&objective.full, s, budget).map(crate::group::Group::rate))
                 .collect();
             // A hole keeps its place: no bar, and no value in the data.
             let value = |f: fn(&catamount_statistics::Rate) -> f64| -> Vec<f64> {

@@ -4,8 +4,9 @@ use catamount_evaluate::log::Outcome;
 use catamount_figure::{Axis, Chart, Figure, Grid, Series};
 
 use super::Drawn;
+use crate::group::Group;
 use crate::names::{colours, strategy_label};
-use crate::run::{Group, Run};
+use crate::run::Run;
 
 pub(super) fn figure(run: &Run, budget: u64) -> Drawn {
     let objectives = run.objectives();

@@ -3,8 +3,9 @@
 use catamount_statistics::holm;
 
 use crate::compare::p_relation;
+use crate::group::Group;
 use crate::names::{CONTROL, strategy_label};
-use crate::run::{Group, Run};
+use crate::run::Run;
 use crate::table::html as escape;
 
 /// A few sentences; each states its numbers.

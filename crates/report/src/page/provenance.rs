@@ -26,7 +26,7 @@ pub(crate) fn title(run: &Run) -> String {
 pub(crate) fn lead(run: &Run) -> String {
     let cells = run.cells().count();
     let seeds = run.cells().map(|(_, seed, _)| seed).collect::<BTreeSet<_>>().len();
-    let pool = run.groups.iter().map(crate::run::Group::pool).max().unwrap_or(0);
+    let pool = run.groups.iter().map(crate::group::Group::pool).max().unwrap_or(0);
     let budgets = run.budgets().iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     format!(
         "<p class=\"lead\">{cells} cells: {} objectives, {} strategies, N = {budgets}; {pool} \

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::{embolden, percent};
+use crate::group::Group;
 use crate::names::{CONTROL, Objective, strategy_label};
-use crate::run::{Group, Run};
+use crate::run::Run;
 use crate::table::{Entry, Table, field};
 
 /// The full matrix and, where there are matched objectives, the view CE / matched / UA.
@@ -111,7 +112,9 @@ fn table(
                 rate.high,
                 p.map(|p| p.to_string()).unwrap_or_default()
             );
-            row.push(Entry { text: percent(rate.rate), bold: false, mark });
+            let spread = group.rate_spread();
+            let sd = spread.map(|s| format!(" \u{b1} {:.1}", s.sd)).unwrap_or_default();
+            row.push(Entry { text: percent(rate.rate) + &sd, bold: false, mark });
             line.push(Some(rate.rate));
         }
         rates.push(line);
@@ -132,7 +135,11 @@ fn table(
         "{pool} held-out theorems{}. Columns are deployed strategies, rows training objectives. \
          Bold: highest of its column. *: p < 0.05 against CE under the same strategy (exact, \
          paired, uncorrected).",
-        if seeds > 1 { format!(", {seeds} seeds pooled by theorem") } else { String::new() }
+        if seeds > 1 {
+            format!(", {seeds} seeds pooled by theorem (\u{b1}: standard deviation over seeds)")
+        } else {
+            String::new()
+        }
     );
     if holes {
         caption.push_str(" \u{2014}: no such cell.");

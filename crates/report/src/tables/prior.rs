@@ -21,7 +21,7 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     let mut csv = format!("strategy,objective,budget,ce_rate,plain_rate,prior_rate,{PAIRED_CSV}\n");
     let mut rows = Vec::new();
     for ((group, c), holm) in groups.iter().zip(&compared).zip(&corrected) {
-        let rate = |g: Option<&crate::run::Group>| g.map(|g| g.rate().rate);
+        let rate = |g: Option<&crate::group::Group>| g.map(|g| g.rate().rate);
         let rates = [
             rate(run.group(CONTROL, &group.strategy, group.budget)),
             rate(run.without_prior(group)),

@@ -8,10 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use catamount_base::Content;
+use catamount_calibration::{End, Observation, calibrate};
 use catamount_evaluate::log::{
     Manifest, Outcome, Pool, Provenance, Record, TreeExpansion, TreeRecord,
 };
 use catamount_evaluate::{CellIdentity, FORMAT, Limits};
+use catamount_objective::Objective;
+use catamount_report::Calibrated;
 use catamount_search::{Deployment, Identity};
 use catamount_statistics::Random;
 use serde_json::json;
@@ -320,11 +323,23 @@ fn write_rest(dir: &Path, plan: &Plan) {
         "versions": {"catamount": "0.1.0", "rustc": "1.95"},
     });
     fs::write(dir.join("plan.json"), plan_json.to_string()).unwrap();
-    let offtrace = json!([
-        {"strategy": "bfs", "budget": 256, "kappa": 3.21, "absorption": 0.04, "bypass": 9, "theorems": 80},
-        {"strategy": "rdfs", "budget": 256, "kappa": 2.05, "absorption": 0.02, "bypass": 7, "theorems": 80},
-    ]);
-    fs::write(dir.join("offtrace.json"), offtrace.to_string()).unwrap();
+    let observation = |i: usize| Observation {
+        theorem: theorem(i),
+        log_p: vec![-0.1 * (i % 30) as f64, -0.5],
+        end: match i % 3 {
+            0 => End::Along(4 + 3 * (i as u64 % 30)),
+            1 => End::Bypass(60 + i as u64),
+            _ => End::Unproved(256),
+        },
+    };
+    let observations: Vec<Observation> = (0..90).map(observation).collect();
+    let calibrated = Calibrated {
+        strategies: vec!["bfs".into()],
+        temperature: 0.8,
+        seed: 7,
+        calibration: calibrate(Objective::Bfs, 256, &observations, &[]).unwrap(),
+    };
+    fs::write(dir.join("calibration.json"), serde_json::to_string(&[calibrated]).unwrap()).unwrap();
     let tactics = |log_p: [f64; 3]| {
         json!({
             "tactics": 300, "log_p_mean": log_p[1], "p_mean": 0.5, "p_median": log_p[1].exp(),

@@ -1,0 +1,116 @@
+//! Several seeds as one study, and what cannot be calibrated or tuned, on Debian's quantum logic
+//! database.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+
+const STUDY: &str = r#"
+name = "seeds"
+seeds = [3, 11]
+split_seed = 7
+model = { hidden = 32, layers = 1, vocab = 400, positions = 128, tokenizer = "symbols" }
+objectives = [{ objective = "ce" }, { objective = "bfs" }]
+evaluation = { strategies = ["bfs"], budgets = [12], limit = 20, max_tokens = 16, trees = 2 }
+
+[data]
+environment = "metamath"
+database = "ql.mm"
+first = 300
+steps = "1-4"
+split = "0.5,0.2,0.3"
+
+[warm_up]
+max_steps = 80
+max_tokens = 96
+batch = { examples = 8, tokens = 256 }
+optimizer = { lr = 3e-3 }
+
+[branch]
+max_steps = 4
+max_tokens = 96
+"#;
+
+fn catamount(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::cargo_bin("catamount").unwrap();
+    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
+}
+
+fn run(folder: &Path, arguments: &str) -> String {
+    let output = catamount(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments}: {said}");
+    said
+}
+
+fn read(folder: &Path, path: &str) -> String {
+    fs::read_to_string(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// A column of the first row of a table.
+fn column(csv: &str, name: &str) -> String {
+    let mut lines = csv.lines();
+    let place = lines.next().unwrap().split(',').position(|heading| heading == name).unwrap();
+    lines.next().unwrap().split(',').nth(place).unwrap().to_string()
+}
+
+#[test]
+fn seeds_are_studies_of_their_own_under_one_report() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    fs::write(folder.join("seeds.toml"), STUDY).unwrap();
+    let said = run(folder, "run seeds.toml --out study --device cpu");
+    assert!(said.contains("seed 3\n") && said.contains("seed 11\n"), "{said}");
+    let both = |path: &str| {
+        ["seed-3", "seed-11"]
+            .map(|seed| fs::read(folder.join("study").join(seed).join(path)).unwrap())
+    };
+    let [one, other] = both("data/test.jsonl");
+    assert!(one == other, "a split of their own was not asked for");
+    let [one, other] = both("models/warm-up/model.safetensors");
+    assert!(one != other, "every seed has its own initialisation");
+    let sweep = read(folder, "study/report/tables/sweep.csv");
+    assert_eq!((column(&sweep, "seeds"), column(&sweep, "n")), ("2".into(), "20".into()));
+    let [low, gain, high] = ["seed_min", "gain_pp", "seed_max"]
+        .map(|name| column(&sweep, name).parse::<f64>().unwrap());
+    assert!(low <= gain && gain <= high, "{sweep}");
+    assert!(read(folder, "study/report/report.md").contains("2 seeds pooled by theorem"));
+
+    // Nothing is done twice.
+    let again = run(folder, "run seeds.toml --out study --device cpu");
+    assert!(!again.contains("warm-up") && again.contains("steps are up to date"), "{again}");
+
+    // A split for every seed: more theorems, each with the seeds that hold it out.
+    fs::write(folder.join("own.toml"), STUDY.replace("split_seed = 7\n", "")).unwrap();
+    run(folder, "run own.toml --out own --device cpu");
+    let data = |seed: &str| read(folder, &format!("own/{seed}/data/test.jsonl"));
+    assert_ne!(data("seed-3"), data("seed-11"));
+    let sweep = read(folder, "own/report/tables/sweep.csv");
+    assert!(column(&sweep, "n").parse::<usize>().unwrap() > 20, "{sweep}");
+}
+
+#[test]
+fn what_cannot_be_fitted_or_chosen_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    let refused = |text: String, arguments: &str| {
+        fs::write(folder.join("x.toml"), text).unwrap();
+        let output = catamount(folder, &format!("{arguments} x.toml --out x --device cpu"));
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let one = STUDY.replace("seeds = [3, 11]\n", "");
+    let said = refused(one.clone(), "tune");
+    assert!(said.contains("objective = \"auto\""), "{said}");
+    let auto = one.replace("{ objective = \"bfs\" }", "{ objective = \"auto\" }");
+    let said = refused(auto.replace("0.5,0.2,0.3", "0.7,0,0.3"), "run");
+    assert!(said.contains("data.split: leaves no validation theorems"), "{said}");
+    let counted = refused(auto.replace("0.5,0.2,0.3", "rest,39,50"), "run");
+    assert!(counted.contains("at least 40 are needed"), "{counted}");
+    assert!(!folder.join("x").exists(), "nothing was begun");
+    // How many theorems there are of the lengths asked for is known once the data are made.
+    let few = refused(one.replace("0.5,0.2,0.3", "rest,45,50"), "calibrate");
+    assert!(few.contains("at least 40 are needed") || few.contains("at least 10"), "{few}");
+}

@@ -1,0 +1,67 @@
+//! What `auto` chooses among under one strategy at one budget.
+
+use catamount_objective::Objective;
+use catamount_search::{Deployment, SettingError, StrategyKind};
+
+use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
+use crate::file::AUTO;
+use crate::step::{Contender, Trained};
+
+/// The objectives that are trained for it, each with a branch of its own: every objective with its
+/// surrogate fitted and for every share of the budget, at every floor.
+pub(crate) fn choices(
+    experiment: &Experiment,
+    strategy: StrategyKind,
+    budget: u64,
+) -> Vec<(ObjectiveChoice, u64)> {
+    let tune = &experiment.tune;
+    let mut objectives = tune.objectives.clone();
+    if objectives.is_empty() {
+        objectives.push(Objective::Ua);
+        objectives.extend(strategy.name().parse::<Objective>());
+    }
+    let mut choices: Vec<(ObjectiveChoice, u64)> = Vec::new();
+    for objective in objectives {
+        let fitted = tune.fitted.then_some((PriorChoice::Fitted, budget));
+        let shares = tune
+            .shares
+            .iter()
+            .map(|share| (PriorChoice::None, ((share * budget as f64).round() as u64).max(1)));
+        for (prior, trained_for) in fitted.into_iter().chain(shares) {
+            for &floor in &tune.floors {
+                let how = if prior == PriorChoice::Fitted { "fitted-n" } else { "for-n" };
+                let above = if floor > 0.0 { format!("-floor{floor}") } else { String::new() };
+                let name = format!("{AUTO}-{objective}-{how}{trained_for}{above}");
+                // Two shares of a small budget may be the same number.
+                if choices.iter().any(|(other, _)| other.name == name) {
+                    continue;
+                }
+                let floor = (floor > 0.0).then_some(floor);
+                let budget = Some(trained_for);
+                let choice = ObjectiveChoice { name, objective, budget, prior, floor };
+                choices.push((choice, trained_for));
+            }
+        }
+    }
+    choices
+}
+
+/// Every model at every temperature.
+pub(crate) fn contenders(
+    experiment: &Experiment,
+    deployment: &Deployment,
+    models: &[(Trained, bool)],
+) -> Result<Vec<Contender>, SettingError> {
+    let mut contenders = Vec::new();
+    for (trained, control) in models {
+        for &temperature in &experiment.tune.temperatures {
+            contenders.push(Contender {
+                name: format!("{} T={temperature}", trained.name()),
+                trained: trained.clone(),
+                deployment: deployment.clone().with("temperature", temperature)?,
+                control: *control,
+            });
+        }
+    }
+    Ok(contenders)
+}

@@ -1,0 +1,215 @@
+//! What the branches are trained with, and what `auto` chooses among.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use catamount_objective::Objective;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::text;
+
+/// One branch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectiveFile {
+    /// What it is trained with.
+    #[serde(with = "text")]
+    #[schemars(schema_with = "objectives")]
+    pub objective: ObjectiveName,
+    /// Name in tables; made from the rest if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Expansions to train for; every evaluation budget in turn if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::parse::BUDGET))]
+    pub budget: Option<u64>,
+    /// The off-trace prior: what a miss is believed to cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<PriorFile>,
+    /// A floor on its weights, instead of the recipe's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub floor: Option<f64>,
+}
+
+/// An off-trace prior.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PriorFile {
+    /// Set by hand.
+    Given(GivenPrior),
+    /// `"fitted"`: to the warm-up model's own searches of validation theorems.
+    Fitted,
+}
+
+/// An off-trace prior set by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenPrior {
+    /// Expansions that a miss consumes.
+    #[schemars(range(min = 1))]
+    pub kappa: f64,
+    /// Probability that a miss is never recovered from.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub absorption: f64,
+}
+
+/// The name of the fitted prior.
+const FITTED: &str = "fitted";
+
+impl Serialize for PriorFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            PriorFile::Given(given) => given.serialize(serializer),
+            PriorFile::Fitted => serializer.serialize_str(FITTED),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PriorFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrTable;
+
+        impl<'de> Visitor<'de> for NameOrTable {
+            type Value = PriorFile;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{{ kappa = 5, absorption = 0.02 }} or \"{FITTED}\"")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<PriorFile, E> {
+                match name {
+                    FITTED => Ok(PriorFile::Fitted),
+                    other => Err(E::custom(format!(
+                        "unknown prior `{other}`; give {{ kappa = 5, absorption = 0.02 }} or \
+                         \"{FITTED}\""
+                    ))),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PriorFile, A::Error> {
+                GivenPrior::deserialize(MapAccessDeserializer::new(map)).map(PriorFile::Given)
+            }
+        }
+
+        deserializer.deserialize_any(NameOrTable)
+    }
+}
+
+impl JsonSchema for PriorFile {
+    fn schema_name() -> Cow<'static, str> {
+        "Prior".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let given = generator.subschema_for::<GivenPrior>();
+        json_schema!({ "anyOf": [given, { "const": FITTED }] })
+    }
+}
+
+/// The candidates of `auto`, which are compared on validation theorems with the real search.
+/// Cross-entropy at every temperature is always among them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TuneFile {
+    /// Temperatures to sample every candidate at.
+    #[schemars(length(min = 1))]
+    pub temperatures: Vec<f64>,
+    /// Objectives to train with; `ua` and the strategy's own if none are named.
+    #[serde(with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "several_objectives")]
+    pub objectives: Vec<Objective>,
+    /// Whether the objective with its surrogate fitted to searches is a candidate.
+    pub fitted: bool,
+    /// Shares of the deployed budget to train for.
+    pub shares: Vec<f64>,
+    /// Floors on the weights.
+    #[schemars(length(min = 1))]
+    pub floors: Vec<f64>,
+    /// At most so many validation theorems.
+    #[schemars(range(min = 1))]
+    pub theorems: usize,
+}
+
+impl Default for TuneFile {
+    fn default() -> Self {
+        TuneFile {
+            temperatures: vec![0.8, 1.0, 1.2],
+            objectives: Vec::new(),
+            fitted: true,
+            shares: vec![0.0625],
+            floors: vec![0.0],
+            theorems: 400,
+        }
+    }
+}
+
+/// What a branch is trained with: an objective, or the best of several candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectiveName {
+    /// This one.
+    Of(Objective),
+    /// Whatever is best on validation theorems.
+    Auto,
+}
+
+/// The name of the choice on validation theorems.
+pub(crate) const AUTO: &str = "auto";
+
+impl fmt::Display for ObjectiveName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ObjectiveName::Of(objective) => objective.fmt(f),
+            ObjectiveName::Auto => f.pad(AUTO),
+        }
+    }
+}
+
+impl std::str::FromStr for ObjectiveName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            AUTO => Ok(ObjectiveName::Auto),
+            name => match name.parse() {
+                Ok(objective) => Ok(ObjectiveName::Of(objective)),
+                Err(error) => Err(format!("{error}, {AUTO}")),
+            },
+        }
+    }
+}
+
+fn objectives(_: &mut SchemaGenerator) -> Schema {
+    let names = Objective::ALL.map(Objective::name).into_iter().chain([AUTO]);
+    json_schema!({ "type": "string", "enum": names.collect::<Vec<_>>() })
+}
+
+fn several_objectives(_: &mut SchemaGenerator) -> Schema {
+    let names = Objective::ALL.map(Objective::name);
+    json_schema!({ "type": "array", "items": { "type": "string", "enum": names } })
+}
+
+/// The same for lists.
+mod texts {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<T: Display, S: Serializer>(
+        values: &[T],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(ToString::to_string))
+    }
+
+    pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<T>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        texts.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
+    }
+}

@@ -1,0 +1,174 @@
+//! What the branches are trained with, and what `auto` chooses among.
+
+use std::collections::HashSet;
+
+use catamount_calibration::LEAST_THEOREMS;
+use catamount_objective::{Objective, Prior, Surrogate};
+use catamount_search::{Overrides, Value};
+use catamount_traces::Share;
+
+use super::{BUDGET, Checked, Refusal, between, once, refuse, setting};
+use crate::experiment::{Evaluation, ObjectiveChoice, PriorChoice, Tune, label};
+use crate::file::{AUTO, DataFile, ObjectiveFile, ObjectiveName, PriorFile, TuneFile};
+
+pub(super) fn objectives(
+    files: &[ObjectiveFile],
+    evaluation: &Evaluation,
+) -> Checked<Vec<ObjectiveChoice>> {
+    if files.is_empty() {
+        return refuse("objectives", "is empty; at least one objective is needed");
+    }
+    let mut names = HashSet::new();
+    let mut choices = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        let key = |name: &str| format!("objectives[{index}].{name}");
+        let ObjectiveName::Of(objective) = file.objective else {
+            auto(index, file)?;
+            continue;
+        };
+        let prior =
+            prior(objective, file).map_err(|reason| Refusal { key: key("prior"), reason })?;
+        if let Some(budget) = file.budget {
+            between(&key("budget"), budget, 1, BUDGET)?;
+        }
+        if let Some(floor) = file.floor {
+            between(&key("floor"), floor, 0.0, 1.0)?;
+        }
+        let name = file.name.clone().unwrap_or_else(|| label(objective, prior));
+        if name.trim().is_empty() {
+            return refuse(key("name"), "is empty; leave it out to have one made");
+        }
+        if !names.insert(name.clone()) {
+            return refuse(
+                key("name"),
+                format!("two objectives are called `{name}`; give one of them another name"),
+            );
+        }
+        let choice =
+            ObjectiveChoice { name, objective, budget: file.budget, prior, floor: file.floor };
+        if prior == PriorChoice::Fitted {
+            for budget in choice.budgets(&evaluation.budgets) {
+                let fit = choice.fit(evaluation, budget);
+                fit.map_err(|error| setting(&key("prior"), error))?;
+            }
+        }
+        choices.push(choice);
+    }
+    if choices.is_empty() {
+        return refuse("objectives", "has only `auto`; at least { objective = \"ce\" } is needed");
+    }
+    Ok(choices)
+}
+
+/// `auto` makes its own candidates, and there is one of it.
+fn auto(index: usize, file: &ObjectiveFile) -> Checked<()> {
+    let given = [
+        ("name", file.name.is_some()),
+        ("budget", file.budget.is_some()),
+        ("prior", file.prior.is_some()),
+        ("floor", file.floor.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) => refuse(
+            format!("objectives[{index}].{name}"),
+            "is not for `auto`; its candidates are described in [tune]",
+        ),
+        None => Ok(()),
+    }
+}
+
+fn prior(objective: Objective, file: &ObjectiveFile) -> std::result::Result<PriorChoice, String> {
+    match file.prior {
+        None => Ok(PriorChoice::None),
+        Some(PriorFile::Given(given)) => {
+            let prior = Prior::new(given.kappa, given.absorption).map_err(|e| e.to_string())?;
+            let surrogate = Surrogate::new(objective, 1);
+            surrogate.with_prior(prior).map_err(|error| error.to_string())?;
+            Ok(PriorChoice::Given(prior))
+        }
+        Some(PriorFile::Fitted) if objective == Objective::Ce => {
+            Err("`ce` has no budget, so there is nothing to fit; leave the prior out".into())
+        }
+        Some(PriorFile::Fitted) => Ok(PriorChoice::Fitted),
+    }
+}
+
+pub(super) fn tune(file: &TuneFile) -> Checked<Tune> {
+    if file.temperatures.is_empty() {
+        return refuse("tune.temperatures", "is empty; at least one temperature is needed");
+    }
+    for (index, &temperature) in file.temperatures.iter().enumerate() {
+        let path = format!("tune.temperatures[{index}]");
+        let value = Value::Real(temperature);
+        let set = Overrides::default().set("temperature", value);
+        set.map_err(|error| setting(&path, error))?;
+    }
+    once("tune.temperatures", &file.temperatures)?;
+    if let Some(index) = file.objectives.iter().position(|&o| o == Objective::Ce) {
+        return refuse(
+            format!("tune.objectives[{index}]"),
+            "ce is always a candidate; leave it out",
+        );
+    }
+    once("tune.objectives", &file.objectives)?;
+    for (index, &share) in file.shares.iter().enumerate() {
+        if !(share > 0.0 && share <= 4.0) {
+            let reason = format!("is {share}; it must be above 0 and at most 4");
+            return refuse(format!("tune.shares[{index}]"), reason);
+        }
+    }
+    once("tune.shares", &file.shares)?;
+    if file.floors.is_empty() {
+        return refuse("tune.floors", "is empty; 0 is no floor");
+    }
+    for (index, &floor) in file.floors.iter().enumerate() {
+        between(&format!("tune.floors[{index}]"), floor, 0.0, 1.0)?;
+    }
+    once("tune.floors", &file.floors)?;
+    if !file.fitted && file.shares.is_empty() {
+        return refuse("tune.shares", "is empty, and fitted = false: there is nothing to choose");
+    }
+    if file.theorems == 0 {
+        return refuse("tune.theorems", "is 0; it must be at least 1");
+    }
+    Ok(Tune {
+        temperatures: file.temperatures.clone(),
+        objectives: file.objectives.clone(),
+        fitted: file.fitted,
+        shares: file.shares.clone(),
+        floors: file.floors.clone(),
+        theorems: file.theorems,
+    })
+}
+
+/// What stands beside `auto`: the control, and no name that its own branches and cells have.
+pub(super) fn candidates(auto: usize, objectives: &[ObjectiveChoice]) -> Checked<()> {
+    let key = format!("objectives[{auto}].objective");
+    if !objectives.iter().any(|choice| choice.objective == Objective::Ce) {
+        return refuse(key, "needs { objective = \"ce\" } beside it: the control it must beat");
+    }
+    let taken = |choice: &&ObjectiveChoice| {
+        choice.name.starts_with(AUTO) || choice.name == catamount_report::TUNED
+    };
+    match objectives.iter().find(taken) {
+        Some(choice) => refuse(key, format!("another objective is called `{}`", choice.name)),
+        None => Ok(()),
+    }
+}
+
+/// Validation theorems, where something is chosen or fitted on them.
+pub(super) fn validation(file: &DataFile, fitted: bool) -> Checked<()> {
+    let least = if fitted { LEAST_THEOREMS } else { 1 };
+    let own = file.valid.is_none();
+    match file.split.valid {
+        Share::Count(count) if own && count < least => refuse(
+            "data.split",
+            format!("leaves {count} validation theorems; at least {least} are needed"),
+        ),
+        Share::Fraction(0.0) if own => refuse(
+            "data.split",
+            format!("leaves no validation theorems; at least {least} are needed"),
+        ),
+        _ => Ok(()),
+    }
+}
