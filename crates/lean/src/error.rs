@@ -52,7 +52,7 @@ pub enum Error {
     /// A native prover would run unconfined.
     #[error(
         "nothing on this machine would confine Lean ({0}), and the code that tactics run could \
-         read, write and send what you can; allow that with --unconfined if the tactics are your own"
+         read, write and send what you can; allow that with --unconfined if the tactics are yours"
     )]
     Unconfined(String),
     /// The server process cannot be started.

@@ -1,8 +1,8 @@
 //! A second kernel, which neither we nor Lean's authors wrote: nanoda reads a proof and everything
 //! it rests on from the ground up.
 //!
-//! The user builds it (<https://github.com/ammkrn/nanoda_lib>); we start `nanoda_bin`, confined like
-//! a prover, and read how it ended.
+//! The user builds it (<https://github.com/ammkrn/nanoda_lib>); we start `nanoda_bin`, confined
+//! like a prover, and read how it ended.
 
 use std::io::{Read, Write};
 use std::process::ExitStatus;
@@ -25,7 +25,7 @@ use crate::worker::Place;
 /// How it says that it will not judge, which is neither yes nor no.
 const DECLINED: i32 = 2;
 /// How much of its words is kept.
-const WORDS: u64 = 4096;
+const WORDS: usize = 4096;
 
 impl Certificate {
     /// What nanoda makes of it: how many declarations it accepted, or why it did not.
@@ -46,6 +46,8 @@ impl Certificate {
             "nat_extension": true,
             "string_extension": true,
             "print_success_message": true,
+            // It prints the axioms; without a place to print to, it counts an error.
+            "pp_to_stdout": true,
         });
         std::fs::write(&config, settings.to_string()).map_err(|e| fault(e.to_string()))?;
         let sandbox = Sandbox {
@@ -56,13 +58,20 @@ impl Certificate {
         let program = Program { path, args: vec![config.into()], ..Program::default() };
         let child =
             Child::spawn(&program, &sandbox, Layer::here()).map_err(|e| fault(e.to_string()))?;
-        let (status, said) = run(child, &self.text, options).map_err(fault)?;
-        verdict(status, &said).map_err(fault)
+        let ended = run(child, &self.text, options).map_err(fault)?;
+        verdict(&ended).map_err(fault)
     }
 }
 
+/// How the process ended, the last words of its output and the first of its errors.
+struct Ended {
+    status: ExitStatus,
+    output: String,
+    errors: String,
+}
+
 /// Gives the process its input and waits for its end, within the limits of a check.
-fn run(mut child: Child, input: &str, options: &Options) -> Result<(ExitStatus, String), String> {
+fn run(mut child: Child, input: &str, options: &Options) -> Result<Ended, String> {
     let (stdin, stdout, stderr) = child.streams();
     let deadline = Instant::now() + options.check_limit;
     thread::scope(|scope| {
@@ -70,8 +79,8 @@ fn run(mut child: Child, input: &str, options: &Options) -> Result<(ExitStatus, 
             // A kernel that has seen enough stops reading.
             let _ = stdin.map(|mut stdin| stdin.write_all(input.as_bytes()));
         });
-        let out = scope.spawn(move || words(stdout));
-        let err = scope.spawn(move || words(stderr));
+        let output = scope.spawn(move || last_words(stdout));
+        let errors = scope.spawn(move || first_words(stderr));
         let status = loop {
             if let Some(status) = child.status() {
                 break Ok(status);
@@ -86,44 +95,58 @@ fn run(mut child: Child, input: &str, options: &Options) -> Result<(ExitStatus, 
         };
         // The threads above end when its pipes are closed.
         child.kill();
-        let said = format!("{}{}", out.join().unwrap_or_default(), err.join().unwrap_or_default());
-        Ok((status?, said))
+        let (output, errors) = (output.join(), errors.join());
+        Ok(Ended {
+            status: status?,
+            output: output.unwrap_or_default(),
+            errors: errors.unwrap_or_default(),
+        })
     })
 }
 
 /// The first words on a stream; the rest is read and forgotten, so that nobody waits.
-fn words(stream: Option<impl Read>) -> String {
+fn first_words(stream: Option<impl Read>) -> String {
     let mut said = Vec::new();
     if let Some(mut stream) = stream {
-        let _ = stream.by_ref().take(WORDS).read_to_end(&mut said);
+        let _ = stream.by_ref().take(WORDS as u64).read_to_end(&mut said);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     }
     String::from_utf8_lossy(&said).into_owned()
 }
 
-fn verdict(status: ExitStatus, said: &str) -> Result<Result<u64, String>, String> {
-    let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    match status.code() {
+/// The last words on a stream.
+fn last_words(stream: Option<impl Read>) -> String {
+    let mut said = Vec::new();
+    let mut buffer = [0; WORDS];
+    if let Some(mut stream) = stream {
+        while let Ok(n @ 1..) = stream.read(&mut buffer) {
+            said.extend_from_slice(&buffer[..n]);
+            let excess = said.len().saturating_sub(WORDS);
+            said.drain(..excess);
+        }
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+fn verdict(ended: &Ended) -> Result<Result<u64, String>, String> {
+    // Where and why it gave up: a panic says so on two lines.
+    let why = || {
+        let lines = ended.errors.lines().map(str::trim);
+        let telling = lines.filter(|line| !line.is_empty() && !line.starts_with("note:"));
+        telling.take(2).collect::<Vec<_>>().join(" ")
+    };
+    match ended.status.code() {
         Some(0) => {
-            let accepted = said
-                .lines()
-                .find_map(|line| line.strip_prefix("Checked "))
-                .filter(|rest| rest.trim_end().ends_with("declarations with no errors"))
-                .and_then(|rest| rest.split(' ').next()?.parse().ok());
-            accepted.map(Ok).ok_or_else(|| format!("an answer that is not understood: {line}"))
+            let last = ended.output.lines().last().unwrap_or_default();
+            let count = last
+                .strip_prefix("Checked ")
+                .and_then(|rest| rest.strip_suffix(" declarations with no errors"));
+            let count = count.and_then(|count| count.parse().ok());
+            count.map(Ok).ok_or_else(|| format!("an answer that is not understood: {last}"))
         }
-        Some(DECLINED) => Err(format!("it declines to judge: {line}")),
-        Some(_) => {
-            // Where and why it gave up: its panic says so on two lines.
-            let why: Vec<&str> = said
-                .lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty() && !line.starts_with("note:"))
-                .take(2)
-                .collect();
-            Ok(Err(why.join(" ")))
-        }
-        None => Err(format!("it was ended by a signal ({status})")),
+        Some(DECLINED) => Err(format!("it declines to judge: {}", why())),
+        Some(_) => Ok(Err(why())),
+        None => Err(format!("it was ended by a signal ({})", ended.status)),
     }
 }
 
@@ -155,20 +178,22 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
 
-    fn ended(code: i32) -> ExitStatus {
-        ExitStatus::from_raw(code << 8)
+    fn ended(code: i32, said: &str) -> Ended {
+        let status = ExitStatus::from_raw(code << 8);
+        Ended { status, output: format!("axiom a : Prop\n{said}"), errors: said.into() }
     }
 
     #[test]
     fn only_its_own_words_of_success_are_a_success() {
         let said = "Checked 12 declarations with no errors\n";
-        assert_eq!(verdict(ended(0), said), Ok(Ok(12)));
+        assert_eq!(verdict(&ended(0, said)), Ok(Ok(12)));
         for other in ["", "Checked many", "Checked 12 declarations with no errors, skipping x"] {
-            assert!(verdict(ended(0), other).is_err(), "{other}");
+            assert!(verdict(&ended(0, other)).is_err(), "{other}");
         }
-        assert!(matches!(verdict(ended(101), "thread 'main' panicked"), Ok(Err(_))));
-        assert!(matches!(verdict(ended(1), "unpermitted axiom"), Ok(Err(_))));
-        assert!(verdict(ended(DECLINED), "Declined: ...").is_err());
-        assert!(verdict(ExitStatus::from_raw(9), "").is_err(), "killed is no verdict");
+        assert!(matches!(verdict(&ended(101, "thread 'main' panicked")), Ok(Err(_))));
+        assert!(matches!(verdict(&ended(1, "unpermitted axiom")), Ok(Err(_))));
+        assert!(verdict(&ended(DECLINED, "Declined: ...")).is_err());
+        let killed = Ended { status: ExitStatus::from_raw(9), ..ended(0, said) };
+        assert!(verdict(&killed).is_err(), "killed is no verdict");
     }
 }

@@ -14,8 +14,8 @@ pub(crate) const LAKE_HINT: &str =
     "install the Lean toolchain with elan (see lean-lang.org) and run this inside a Lake project";
 
 /// What to do where the second kernel is missing.
-pub(crate) const NANODA_HINT: &str = "it is only needed for --kernel nanoda; build it with `cargo install --git \
-     https://github.com/ammkrn/nanoda_lib`";
+pub(crate) const NANODA_HINT: &str = "it is only needed for --kernel nanoda; build it with \
+     `cargo install --git https://github.com/ammkrn/nanoda_lib`";
 
 /// The second kernel's program.
 pub(crate) fn nanoda() -> Result<PathBuf, Error> {

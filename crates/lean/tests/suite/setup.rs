@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
 
 use catamount_lean::{Lean, Options, TraceReport, trace, write_bundled_library};
 use catamount_traces::Theorem;
@@ -22,6 +23,8 @@ pub fn options() -> Options {
         root: Some(library().clone()),
         checks_per_header: 1000,
         heartbeats: 50_000,
+        // A machine that does other work besides must not decide what is proved.
+        check_limit: Duration::from_secs(900),
         ..Options::default()
     }
 }
