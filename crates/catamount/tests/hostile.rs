@@ -64,12 +64,16 @@ fn a_pool_that_states_something_else_is_an_error() {
             "eval --database d.mm --theorems pool.jsonl --policy replay:pool.jsonl --strategy bfs \
              --budget 8 --out {out}.jsonl"
         );
-        catamount(folder.path(), &arguments, "");
-        std::fs::read_to_string(folder.path().join(format!("{out}.jsonl"))).unwrap()
+        let status = catamount(folder.path(), &arguments, "").status.code();
+        let log = std::fs::read_to_string(folder.path().join(format!("{out}.jsonl"))).unwrap();
+        (status, log)
     };
-    let right = eval(&trace("$p ( ph -> ( ps -> ph ) )"), "right");
+    let (status, right) = eval(&trace("$p ( ph -> ( ps -> ph ) )"), "right");
+    assert_eq!(status, Some(0));
     assert!(right.contains("\"proved\"") && right.contains("\"axioms\":[\"ax-1\"]"), "{right}");
-    let wrong = eval(&trace("$p ( ph -> ph )"), "wrong");
+    // An evaluation whose every theorem is an error is one itself.
+    let (status, wrong) = eval(&trace("$p ( ph -> ph )"), "wrong");
+    assert_eq!(status, Some(2));
     assert!(wrong.contains("\"error\"") && wrong.contains("the database states"), "{wrong}");
 }
 
