@@ -165,6 +165,12 @@ def replacedIn (base full : Ctx) (left : List Name) : List Name → BaseIO (Opti
 
 def replaces (n : Name) : String := join3 "the header's instance `" (nameText n) "` replaces one that already exists"
 
+/-- Whether `include` makes variables part of every statement. -/
+def includesAny (st : Command.State) : Bool :=
+  match st.scopes with
+  | sc :: _ => hasAny sc.includedVars
+  | [] => false
+
 /-- Why the header of context `c`, over the imports `base`, bends the statement `stmt`, elaborated to `ci` in `env`, if it does. -/
 def headerBends (base c : Ctx) (env : Environment) (s : Statement) (stmt : String) (ci : ConstantInfo) : BaseIO (Option String) := do
   let new := newConstants base.env env ci.type.getUsedConstants.toList []
@@ -174,9 +180,11 @@ def headerBends (base c : Ctx) (env : Environment) (s : Statement) (stmt : Strin
   | none, none, some why, _ => return some why
   | none, none, none, some why => return some why
   | none, none, none, none =>
-  if closedInstances ci.type 0 > countKind `Lean.Parser.Term.instBinder s.stx then
-    return some "the header's `variable` adds a hypothesis that the statement does not mention"
-  else match c.plain with
+  let fromHeader := instanceBinders ci.type 0 - countKind `Lean.Parser.Term.instBinder s.stx
+  match hiddenHypothesis base.env s.stx (includesAny c.cmd) ci.type fromHeader with
+  | some n => return some (join3 "the header's `variable` adds a hypothesis that the statement does not mention: `" (nameText n) "`")
+  | none =>
+  match c.plain with
   | none => return none
   | some plain =>
     match (← onPlain plain) with

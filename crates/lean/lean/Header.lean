@@ -11,6 +11,7 @@ structure HeaderRun where
   differ : Bool                  -- whether the two are different at all
   leftSyntax : Bool
   leftInstances : List Name
+  words : List String            -- signs of its notation that could be taken for names
 
 /-! #### Signs that are new -/
 
@@ -41,6 +42,20 @@ def unknownName (env : Environment) (n : Name) : List Name → Bool
   | [] => !(hasConst env n)
   | ns :: r => if hasConst env (ns ++ n) then false else unknownName env n r
 
+/-- Signs made of these and nothing else. -/
+def allPunctuation : List Char → Bool
+  | [] => true
+  | c :: cs => (match c with
+    | '+' | '*' | '-' | '/' | '<' | '>' | '=' | '~' | '^' | '&' | '%' | '!' | '|' | '\\' => true
+    | _ => false) && allPunctuation cs
+
+/-- Whether the library reads all of the text as one term. -/
+def readsAs (base : Ctx) (s : String) : Bool :=
+  let ictx := inputCtx s
+  let fn : Parser.ParserFn := Parser.andthenFn Parser.whitespace (Parser.categoryParser `term 0).fn
+  let st := Parser.ParserFn.run fn ictx (parserCtx base) (Parser.getTokenTable base.env) (Parser.mkParserState s)
+  !st.hasError && ictx.atEnd st.pos
+
 /-- The library's reader stops at this sign, or takes it for a name that means nothing: text that holds it had no meaning before. -/
 def isNewSign (base full : Ctx) (s : String) : Bool :=
   match trimmed s with
@@ -52,7 +67,9 @@ def isNewSign (base full : Ctx) (s : String) : Bool :=
     if isIdFirst c && allIdRest cs then
       -- A word: not a keyword, and not a constant.
       !st.hasError && ictx.atEnd st.pos && st.stxStack.back.isIdent && unknownName base.env (.str .anonymous t) (openNamespaces full)
-    else c.toNat ≥ 128 && !(isIdRest c) && st.hasError
+    else if c.toNat ≥ 128 then !(isIdRest c) && st.hasError
+    else allPunctuation (c :: cs) && !(readsAs base (join3 "x " t " y")) && !(readsAs base (join3 "x" t "y"))
+      && !(readsAs base (join3 "x " t " -y")) && !(readsAs base (String.append "x " t)) && !(readsAs base (String.append t " y"))
 
 def allNew (base full : Ctx) : List String → Bool
   | [] => true
@@ -64,9 +81,12 @@ def isNewNotation (base full : Ctx) (stx : Syntax) : Bool :=
   if k == `Lean.Parser.Command.notation || k == `Lean.Parser.Command.mixfix then
     match stringsIn (stx.setArg (stx.getNumArgs - 1) Syntax.missing).getArgs 0 [] with
     | [] => false
+    | [s, s'] => if isBars s && isBars s' then true else allNew base full [s, s'] && honestSign s (lastArg stx)
     | s :: ss => allNew base full (s :: ss) && honestSign s (lastArg stx)
   else false
 where
+  -- `|x|` is no term of the library's, although it has the sign.
+  isBars (s : String) : Bool := String.ofList (trimmed s) == "|" && !(readsAs base "|x|") && !(readsAs base "f |x|")
   honestSign (s : String) (meaning : Syntax) : Bool :=
     match standsFor (.str .anonymous (String.ofList (trimmed s))) wellKnown with
     | none => true
@@ -249,6 +269,21 @@ def followPlain (s : String) (ictx : Parser.InputContext) (ps ps' : Parser.Modul
         | some _ => return none
         | none => return some st'
 
+/-- Those signs that could be names. -/
+def wordsOf : List String → List String → List String
+  | [], acc => acc
+  | s :: ss, acc =>
+    match trimmed s with
+    | [] => wordsOf ss acc
+    | c :: cs => wordsOf ss (if isIdFirst c && allIdRest cs then String.ofList (c :: cs) :: acc else acc)
+
+/-- A sign that is also a name, of the library's or of the header's own, once the whole header is read. -/
+def takenWord (c : Ctx) : List String → Bool
+  | [] => false
+  | s :: ss =>
+    let n : Name := .str .anonymous s
+    (!(isWellKnown n) && !(unknownName c.env n (openNamespaces c))) || takenWord c ss
+
 partial def headerLoop (base : Ctx) (s : String) (ictx : Parser.InputContext) (ps : Parser.ModuleParserState) (r : HeaderRun) :
     BaseIO (Except Problem HeaderRun) := do
   let c := ctxOf r.full
@@ -268,6 +303,7 @@ partial def headerLoop (base : Ctx) (s : String) (ictx : Parser.InputContext) (p
     | none =>
       if leavesOut base c stx then headerLoop base s ictx ps' { r with full := st, differ := true, leftSyntax := true }
       else
+        let r := if isNewNotation base c stx then { r with words := wordsOf (stringsIn (stx.setArg (stx.getNumArgs - 1) Syntax.missing).getArgs 0 []) r.words } else r
         let candidates ← instanceCandidates s stx r.full st
         if unnamed stx st candidates then
           return .error { kind := "policy", text := "the header's instance has no name that can be told; give it one" }
@@ -304,9 +340,10 @@ def runHeader (base : Ctx) (s : String) : BaseIO (Except Problem Ctx) := do
   match (← runTrusted "noncomputable section" base.cmd) with
   | .error e => return .error e
   | .ok st =>
-    match (← headerLoop base s (inputCtx s) {} { full := st, plain := some st, differ := false, leftSyntax := false, leftInstances := [] }) with
+    match (← headerLoop base s (inputCtx s) {} { full := st, plain := some st, differ := false, leftSyntax := false, leftInstances := [], words := [] }) with
     | .error e => return .error e
     | .ok r =>
+      let r := if takenWord (ctxOf r.full) r.words then { r with plain := none, differ := true, leftSyntax := true } else r
       let plain := if r.differ then some { state := r.plain, leftSyntax := r.leftSyntax, leftInstances := r.leftInstances } else none
       return .ok { (ctxOf r.full) with plain := plain }
 

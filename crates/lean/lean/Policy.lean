@@ -133,7 +133,8 @@ def headerCommands : List Name :=
   [`Lean.Parser.Command.open, `Lean.Parser.Command.namespace, `Lean.Parser.Command.section, `Lean.Parser.Command.end,
    `Lean.Parser.Command.variable, `Lean.Parser.Command.universe, `Lean.Parser.Command.set_option, `Lean.Parser.Command.omit,
    `Lean.Parser.Command.attribute, `Lean.Parser.Command.moduleDoc, `Lean.Parser.Command.declaration,
-   `Lean.Parser.Command.deriving, `Lean.Parser.Command.noncomputableSection]
+   `Lean.Parser.Command.deriving, `Lean.Parser.Command.noncomputableSection, `Lean.Parser.Command.include,
+   `Lean.Parser.Command.check, `Lean.Parser.Command.print]
 
 /-- Commands that extend the syntax. They may stand in a header where they run no code; whether they may touch the statement
 is decided when it is elaborated. -/
@@ -278,12 +279,21 @@ def hiddenBy (base : Environment) (spaces : List Name) : List Name → Option St
     | some s => some (join5 "the header's `" (nameText n) "` hides `" (nameText s) "`, which the statement may mean")
     | none => hiddenBy base spaces ns
 
+def lastPart : Name → Name
+  | .str _ s => .str .anonymous s
+  | n => n
+
 /-- Signs that every reader knows, and what they must stand for. -/
 def wellKnown : List (Name × Name) := [(`ℕ, `Nat), (`ℤ, `Int), (`ℚ, `Rat), (`ℝ, `Real), (`ℂ, `Complex)]
 
 def standsFor (n : Name) : List (Name × Name) → Option Name
   | [] => none
   | (sign, meaning) :: r => if sign == n then some meaning else standsFor n r
+
+def isWellKnown (n : Name) : Bool :=
+  match standsFor n wellKnown with
+  | some _ => true
+  | none => false
 
 /-- A constant of the header with a well-known sign for its name and another meaning. -/
 def misnamed (env : Environment) : List Name → Option String
@@ -299,25 +309,59 @@ def misnamed (env : Environment) : List Name → Option String
           | some (.const c _) => c == m
           | _ => false
         if right then misnamed env ns else some (join5 "the header's `" (nameText n) "` is not `" (nameText m) "`")
-where
-  lastPart : Name → Name
-    | .str _ s => .str .anonymous s
-    | n => n
 
-/-- `open X renaming a → b` and `open X (b)` where `b` already means something else. -/
+/-- `open X renaming a → b` and `open X (b)` where `b` already means something else, here or beside `a`. -/
 def hiddenByOpen (base : Environment) : List OpenDecl → Option String
   | [] => none
   | .explicit short full :: r =>
-    if hasConst base short && !(hasConst base full) then
+    let renamed := !(lastPart full == short)
+    let elsewhere := isMeaningful base short && !(hasConst base full)
+    let beside := renamed && (isMeaningful base short || hasConst base (parentOf full ++ short))
+    if elsewhere || beside then
       some (join5 "the header opens `" (nameText full) "` as `" (nameText short) "`, which already means something else")
     else hiddenByOpen base r
   | _ :: r => hiddenByOpen base r
 
-/-- Hypotheses that `variable [..]` adds although nothing in the statement is about them. -/
-def closedInstances : Expr → Nat → Nat
-  | .forallE _ t b bi, n => closedInstances b (if bi.isInstImplicit && !t.hasLooseBVars && !t.hasFVar then n + 1 else n)
-  | .mdata _ e, n => closedInstances e n
+/-- Whether the name is written somewhere in the syntax. -/
+partial def mentions (n : Name) (stx : Syntax) : Bool :=
+  match stx with
+  | .ident _ _ m _ => m.eraseMacroScopes == n.eraseMacroScopes
+  | .node _ _ args => go args 0
+  | _ => false
+where
+  go (args : Array Syntax) (i : Nat) : Bool :=
+    match args[i]? with
+    | none => false
+    | some a => if mentions n a then true else go args (i + 1)
+
+/-- How many instance arguments a statement starts with. -/
+def instanceBinders : Expr → Nat → Nat
+  | .forallE _ _ b bi, n => instanceBinders b (if bi.isInstImplicit then n + 1 else n)
+  | .mdata _ e, n => instanceBinders e n
   | _, n => n
+
+/-- What an instance is of. -/
+def classHead : Expr → Name
+  | .forallE _ _ b _ => classHead b
+  | .mdata _ e => classHead e
+  | e => match e.getAppFn with
+    | .const n _ => n
+    | _ => .anonymous
+
+/-- A hypothesis from the header's `variable` that nothing else in the statement is about: an instance that is closed or of the
+header's own class, and is not used; or what `include` adds, if it is closed. The first `k` instance arguments are the header's;
+`stx` is the statement as it is written. -/
+def hiddenHypothesis (base : Environment) (stx : Syntax) (includes : Bool) : Expr → Nat → Option Name
+  | .forallE n t b bi, k =>
+    let idle := !(b.hasLooseBVar 0)
+    if bi.isInstImplicit then
+      if k == 0 then hiddenHypothesis base stx includes b 0
+      else if idle && (!t.hasLooseBVars || !(hasConst base (classHead t))) then some (classHead t)
+      else hiddenHypothesis base stx includes b (k - 1)
+    else if includes && idle && !t.hasLooseBVars && !t.isSort && !(mentions n stx) then some n
+    else hiddenHypothesis base stx includes b k
+  | .mdata _ e, k => hiddenHypothesis base stx includes e k
+  | _, _ => none
 
 partial def countKind (k : Name) (stx : Syntax) : Nat :=
   let here := if stx.getKind == k then 1 else 0
@@ -340,7 +384,7 @@ where
   ids (a : Array Syntax) (i : Nat) : Option Name :=
     match a[i]? with
     | none => none
-    | some x => if isMeaningful base x.getId then some x.getId else ids a (i + 1)
+    | some x => if isMeaningful base x.getId || isWellKnown x.getId then some x.getId else ids a (i + 1)
   go (a : Array Syntax) (i : Nat) : Option Name :=
     match a[i]? with
     | none => none

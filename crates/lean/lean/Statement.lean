@@ -33,6 +33,12 @@ def theoremNode (stx : Syntax) : Option Syntax :=
   else if stx.getKind == `lemma then some (stx.getArg 1)
   else none
 
+/-- Whether a declaration has no modifiers from the `i`th on: the first is its documentation. -/
+partial def onlyDocumented (modifiers : Array Syntax) (i : Nat) : Bool :=
+  match modifiers[i]? with
+  | none => true
+  | some m => m.getNumArgs == 0 && onlyDocumented modifiers (i + 1)
+
 /-- Reads exactly one theorem without a proof: what is appended here must be its proof, and the last thing read. -/
 def parseStatement (c : Ctx) (stmt : String) (strict : Bool) : BaseIO (Except Problem Statement) := do
   let bad (why : String) : Except Problem Statement := .error { kind := "statement", text := why }
@@ -49,7 +55,8 @@ def parseStatement (c : Ctx) (stmt : String) (strict : Bool) : BaseIO (Except Pr
     if !(ictx.atEnd ps.pos) then return bad "the statement holds more than one command"
     else if val.getKind != `Lean.Parser.Command.declValSimple || startPos val < stmt.utf8ByteSize then
       return bad "the statement must stop before its proof: no `:=`, no `where`, no `|`"
-    else if startPos thm != startPos stx then return bad "the statement must start with `theorem`, without attributes or modifiers"
+    else if startPos thm != startPos stx && !(onlyDocumented (stx.getArg 0).getArgs 1) then
+      return bad "the statement must start with `theorem`, without attributes or modifiers"
     else match (if strict then forbidden (thm.getArg 2) else none) with
       | some why => return .error { kind := "policy", text := String.append "in the statement, " why }
       | none =>

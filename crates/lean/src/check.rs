@@ -199,6 +199,10 @@ impl Lean {
                 return Ok(Ruling::refused(&claim.name, format!("policy: in the {field}, {why}")));
             }
         }
+        if let Some(module) = self.own_module(&claim.header) {
+            let why = format!("policy: `{module}` is this program's own and no library");
+            return Ok(Ruling::refused(&claim.name, why));
+        }
         let theorem = Theorem {
             name: claim.name.clone(),
             statement: claim.statement.clone(),

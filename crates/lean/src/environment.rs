@@ -97,6 +97,16 @@ impl Lean {
         warnings.iter().cloned().collect()
     }
 
+    /// A module of this program that a header asks for. Their constants are dummies (see
+    /// `host/ir-to-olean.cjs`), so nobody may reason about them.
+    pub(crate) fn own_module(&self, header: &str) -> Option<String> {
+        let (named, _) = split_imports(header);
+        let own = |module: &String| {
+            assets::PROGRAMS.iter().any(|(file, _)| file.trim_end_matches(".lean") == module)
+        };
+        named.into_iter().find(own).filter(|_| matches!(self.launch, Launch::Wasm(_)))
+    }
+
     /// Where a theorem stands and how the server finds it there.
     pub(crate) fn locate(&self, theorem: &Theorem, owner: Owner) -> Result<(Place, Target), Error> {
         match (&theorem.file, &theorem.header) {

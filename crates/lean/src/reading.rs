@@ -11,7 +11,10 @@ pub(crate) fn misleading(text: &str) -> Option<String> {
         ));
     }
     let mixed = |word: &&str| {
-        word.chars().any(|c| c.is_ascii_alphabetic()) && word.chars().any(looks_latin)
+        let latin = word.chars().filter(char::is_ascii_alphabetic).count();
+        // `hε` and `Δx` are ordinary; a Greek letter among several Latin ones can pass for one.
+        (latin > 0 && word.chars().any(looks_latin))
+            || (latin > 1 && word.chars().any(resembles_latin))
     };
     let word = text.split(|c: char| !c.is_alphanumeric()).find(mixed)?;
     Some(format!("`{word}` mixes letters that look alike"))
@@ -36,6 +39,15 @@ fn is_part_of_name(c: char) -> bool {
 fn looks_latin(c: char) -> bool {
     matches!(c, '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}')
         || "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο".contains(c)
+        // Latin without a dot or with another shape, and the phonetic alphabet.
+        || matches!(c, 'ı' | 'ȷ' | 'ſ' | 'ƒ' | '\u{180}'..='\u{24f}' | '\u{250}'..='\u{2af}')
+        || matches!(c, '\u{1d00}'..='\u{1d7f}' | '\u{a720}'..='\u{a7ff}' | '\u{13a0}'..='\u{13ff}')
+}
+
+/// Letters that are read as themselves alone, and as a Latin one between Latin ones.
+fn resembles_latin(c: char) -> bool {
+    "αικνρτυχγηωσεβμ".contains(c)
+        || matches!(c, '\u{2100}'..='\u{214f}' | '\u{1d400}'..='\u{1d7ff}')
 }
 
 #[cfg(test)]
@@ -62,6 +74,10 @@ mod tests {
             |text: &str, word: &str| misleading(text).is_some_and(|why| why.contains(word));
         assert!(misled("abbrev Νat := Unit", "Νat"), "a Greek Nu");
         assert!(misled("def N\u{430}t := 1", "N\u{430}t"), "a Cyrillic a");
+        assert!(misled("theorem t (a b : Fın 3) : a = b", "Fın"), "an i without its dot");
+        assert!(misled("abbrev Nαt := Unit", "Nαt"), "a Greek alpha among Latin letters");
+        assert!(misled("abbrev ℬool := Unit", "ℬool"), "a letter of mathematics");
+        assert!(misled("abbrev 𝖭at := Unit", "𝖭at"));
         assert!(misled("theorem «t : 1 = 2» : True", "t : 1 = 2"));
         assert!(misled("True /- \u{202e} -/", "U+202E"));
         assert!(misled("Na\u{200b}t", "U+200B"));

@@ -1,16 +1,39 @@
 //! Every attempt to cheat is refused, for the reason it should be; every honest proof is accepted.
 
 use catamount_lean::{Claim, Ruling, RulingVerdict};
+use catamount_search::{Checked, Environment, StateId, Verdict};
+use catamount_traces::Theorem;
 use serde::Deserialize;
 
 use crate::setup::{lean, options};
+
+const HEADER: &str = include_str!("../../attacks/header.jsonl");
+const STATEMENT: &str = include_str!("../../attacks/statement.jsonl");
+const TACTICS: &str = include_str!("../../attacks/tactics.jsonl");
+const FORGING: &str = include_str!("../../attacks/forging.jsonl");
+const TERMS: &str = include_str!("../../attacks/terms.jsonl");
+const HONEST: &str = include_str!("../../attacks/honest.jsonl");
 
 #[derive(Deserialize)]
 struct Attack {
     #[serde(flatten)]
     claim: Claim,
     /// Words that the refusal must hold.
+    #[serde(default)]
     reason: String,
+}
+
+/// Terms for the judge, from a prover that is wholly in somebody's hands.
+#[derive(Deserialize)]
+struct Forged {
+    name: String,
+    statement: String,
+    terms: String,
+    reason: String,
+}
+
+fn read<T: for<'a> Deserialize<'a>>(lines: &str) -> Vec<T> {
+    lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
 fn rule_all(lines: &str) -> Vec<Ruling> {
@@ -19,43 +42,116 @@ fn rule_all(lines: &str) -> Vec<Ruling> {
     rulings
 }
 
-fn all_refused(lines: &str) {
-    let attacks: Vec<Attack> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let rulings = rule_all(lines);
-    assert_eq!(rulings.len(), attacks.len());
+/// The reasons of refusal, by claim; none for one that is accepted.
+type Reasons = Vec<(String, Option<String>)>;
+
+fn by_check(lines: &str) -> Reasons {
+    let reason = |r: Ruling| match r.verdict {
+        RulingVerdict::Proved => (r.name, None),
+        RulingVerdict::Refused => (r.name, Some(r.reason)),
+        RulingVerdict::Error => panic!("no verdict on {}: {}", r.name, r.reason),
+    };
+    rule_all(lines).into_iter().map(reason).collect()
+}
+
+/// As a search meets them: tactic after tactic in a session, and a check of what looks finished.
+fn by_search(attacks: &[Attack]) -> Reasons {
+    let refusal = |claim: &Claim| {
+        let theorem = Theorem {
+            name: claim.name.clone(),
+            statement: claim.statement.clone(),
+            ..Theorem::default()
+        };
+        let mut session = match lean().open(&theorem) {
+            Ok(session) => session,
+            Err(fault) => return Some(fault.to_string()),
+        };
+        let mut state = StateId(0);
+        for tactic in &claim.tactics {
+            match session.apply(state, tactic).unwrap() {
+                Verdict::Open { state: next, .. } => state = next,
+                Verdict::Rejected { reason } => return Some(reason),
+                Verdict::Proved => {
+                    return match lean().check(&theorem, &claim.tactics).unwrap() {
+                        Checked::Proved { .. } => None,
+                        Checked::Refused { reason } => Some(reason),
+                    };
+                }
+            }
+        }
+        Some("goals are left".to_owned())
+    };
+    attacks.iter().map(|a| (a.claim.name.clone(), refusal(&a.claim))).collect()
+}
+
+fn by_judge(attacks: &[Forged]) -> Reasons {
+    let refusal = |attack: &Forged| {
+        let theorem = Theorem {
+            name: attack.name.clone(),
+            statement: attack.statement.clone(),
+            ..Theorem::default()
+        };
+        match lean().judge(&theorem, &attack.terms).unwrap() {
+            Checked::Proved { .. } => None,
+            Checked::Refused { reason } => Some(reason),
+        }
+    };
+    attacks.iter().map(|a| (a.name.clone(), refusal(a))).collect()
+}
+
+/// One line of the table; gives back what is not as it should be.
+fn row(list: &str, route: &str, found: &Reasons, expected: &[Option<String>]) -> Vec<String> {
+    assert_eq!(found.len(), expected.len(), "{list} through {route}");
+    let refused = found.iter().filter(|(_, why)| why.is_some()).count();
+    println!(
+        "| {list:<10} | {route:<7} | {:>5} | {refused:>7} | {:>8} |",
+        found.len(),
+        found.len() - refused
+    );
+    let right = |why: &Option<String>, expected: &Option<String>| match (why, expected) {
+        (Some(why), Some(words)) => !why.is_empty() && why.contains(words.as_str()),
+        (why, expected) => why.is_none() && expected.is_none(),
+    };
+    found
+        .iter()
+        .zip(expected)
+        .filter(|((_, why), expected)| !right(why, expected))
+        .map(|((name, why), expected)| {
+            format!("{list} through {route}: {name}: {why:?}, expected {expected:?}")
+        })
+        .collect()
+}
+
+#[test]
+fn attacks_are_refused_and_honest_claims_accepted_by_every_route() {
+    println!("| list       | route   | cases | refused | accepted |");
+    println!("|------------|---------|-------|---------|----------|");
+    let words = |attacks: &[Attack]| -> Vec<Option<String>> {
+        attacks.iter().map(|a| Some(a.reason.clone())).collect()
+    };
     let mut wrong = Vec::new();
-    for (attack, ruling) in attacks.iter().zip(&rulings) {
-        assert_eq!(attack.claim.name, ruling.name, "rulings come in the order of the claims");
-        if ruling.verdict != RulingVerdict::Refused
-            || ruling.reason.is_empty()
-            || !ruling.reason.contains(&attack.reason)
-        {
-            wrong.push(ruling);
+    let lists =
+        [("header", HEADER), ("statement", STATEMENT), ("tactics", TACTICS), ("forging", FORGING)];
+    for (list, lines) in lists {
+        let attacks: Vec<Attack> = read(lines);
+        wrong.extend(row(list, "check", &by_check(lines), &words(&attacks)));
+        if matches!(list, "tactics" | "forging") {
+            // In a search header and statement are the user's own.
+            let of_tactics: Vec<Attack> = attacks
+                .into_iter()
+                .filter(|a| a.claim.header.is_empty() && !a.claim.statement.contains(":="))
+                .collect();
+            let refused = vec![Some(String::new()); of_tactics.len()];
+            wrong.extend(row(list, "search", &by_search(&of_tactics), &refused));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn attacks_through_the_header_are_refused() {
-    all_refused(include_str!("../../attacks/header.jsonl"));
-}
-
-#[test]
-fn attacks_through_the_statement_are_refused() {
-    all_refused(include_str!("../../attacks/statement.jsonl"));
-}
-
-#[test]
-fn attacks_through_the_tactics_are_refused() {
-    all_refused(include_str!("../../attacks/tactics.jsonl"));
-}
-
-#[test]
-fn honest_proofs_are_accepted() {
-    let rulings = rule_all(include_str!("../../attacks/honest.jsonl"));
-    assert_eq!(rulings.len(), include_str!("../../attacks/honest.jsonl").lines().count());
-    let wrong: Vec<_> = rulings.iter().filter(|r| r.verdict != RulingVerdict::Proved).collect();
+    let forged: Vec<Forged> = read(TERMS);
+    let reasons: Vec<_> = forged.iter().map(|a| Some(a.reason.clone())).collect();
+    wrong.extend(row("terms", "judge", &by_judge(&forged), &reasons));
+    let honest: Vec<Attack> = read(HONEST);
+    wrong.extend(row("honest", "check", &by_check(HONEST), &vec![None; honest.len()]));
+    let plain: Vec<Attack> = honest.into_iter().filter(|a| a.claim.header.is_empty()).collect();
+    wrong.extend(row("honest", "search", &by_search(&plain), &vec![None; plain.len()]));
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -77,8 +173,8 @@ fn a_line_that_is_not_a_claim_is_refused_and_the_rest_goes_on() {
 fn a_claim_in_a_process_of_its_own_is_ruled_on_alike() {
     let options = catamount_lean::Options { checks_per_header: 1, ..options() };
     let fresh = catamount_lean::Lean::new(options).unwrap();
-    let honest = include_str!("../../attacks/honest.jsonl").lines().next().unwrap();
-    let attack = include_str!("../../attacks/header.jsonl").lines().next().unwrap();
+    let honest = HONEST.lines().next().unwrap();
+    let attack = HEADER.lines().next().unwrap();
     let mut verdicts = Vec::new();
     fresh
         .rule_lines(format!("{honest}\n{attack}").as_bytes(), |r| verdicts.push(r.verdict))
