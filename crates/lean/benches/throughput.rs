@@ -1,4 +1,5 @@
-//! Time to ready, memory per worker, and tactics per second of one and of two workers.
+//! Time to ready, memory per worker, tactics per second of one and of two workers, and verdicts per
+//! second.
 //!
 //! `cargo bench -p catamount-lean` (not timed by any test; run it on a machine at rest).
 
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use catamount_lean::{Lean, Options};
 use catamount_search::{
-    Answer, Ask, Deployment, Environment, NodeId, Reached, StateId, StrategyKind, Stream, Verdict,
+    Answer, Ask, Checked, Deployment, Environment, NodeId, Reached, StateId, StrategyKind, Stream,
+    Verdict,
 };
 use catamount_traces::Theorem;
 
@@ -57,6 +59,29 @@ fn rate(lean: &Lean, workers: usize) -> f64 {
         }
     });
     done.into_inner() as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Finished proofs judged in a second: with the terms at hand, as after a search, and with the
+/// tactics replayed first.
+fn verdicts(lean: &Lean) -> (f64, f64) {
+    let theorem = Theorem {
+        name: "t".into(),
+        statement: "theorem t (a b : Nat) : a + b = b + a".into(),
+        ..Theorem::default()
+    };
+    let tactics = ["omega".to_owned()];
+    let terms = lean.terms(&theorem, &tactics).expect("the prover lives").expect("a proof");
+    let rate = |judge: &dyn Fn() -> Checked| {
+        let (begin, mut done) = (Instant::now(), 0);
+        while begin.elapsed() < LENGTH {
+            assert!(matches!(judge(), Checked::Proved { .. }));
+            done += 1;
+        }
+        f64::from(done) / begin.elapsed().as_secs_f64()
+    };
+    let judged = || lean.judge(&theorem, &terms).expect("the judge lives");
+    judged(); // challenger and judge are ready
+    (rate(&judged), rate(&|| lean.check(&theorem, &tactics).expect("the judge lives")))
 }
 
 /// Processor time that the workers have used so far: on a busy machine, work per processor second
@@ -153,6 +178,8 @@ fn main() {
         "search with a free policy:  {:.1} % of the time is the prover's",
         100.0 * share(&one)
     );
+    let (judged, replayed) = verdicts(&one);
+    println!("verdicts:                   {judged:.1}/s on terms, {replayed:.1}/s with a replay");
     drop(one);
     let (two, ready_two) = started(2);
     println!("ready, two side by side:    {:.1} s", ready_two.as_secs_f64());

@@ -170,7 +170,11 @@ impl Lean {
             Err(Trouble::Refused(why)) => {
                 let line = statement.lines().next().unwrap_or_default();
                 let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-                warnings.insert(format!("`{line}`: {why}"));
+                let warning = format!("`{line}`: {why}");
+                if !warnings.contains(&warning) {
+                    eprintln!("Lean, a header or statement to look at: {warning}");
+                    warnings.insert(warning);
+                }
                 Ok(())
             }
             Err(trouble) => Err(trouble),

@@ -1,6 +1,6 @@
 //! What the judge makes of terms, whoever hands them over.
 
-use catamount_search::Checked;
+use catamount_search::{Checked, Environment};
 use catamount_traces::Theorem;
 
 use crate::setup::{in_library, lean, theorem};
@@ -78,4 +78,17 @@ fn a_theorem_of_a_file_is_judged_where_it_stands() {
         let why = refusal(&later, &proof.replace("total_append", name));
         assert!(why.starts_with("unsound") || why.starts_with("terms"), "{name}: {why}");
     }
+}
+
+/// The user's own header is trusted; what would be refused in a stranger's claim is pointed out.
+#[test]
+fn the_users_own_header_is_warned_of_and_not_refused() {
+    let own = Theorem {
+        header: Some("open Nat renaming le → lt".into()),
+        ..theorem("theorem t : lt 3 3")
+    };
+    let checked = lean().check(&own, &["exact Nat.le_refl 3".into()]).unwrap();
+    assert!(matches!(checked, Checked::Proved { .. }), "{checked:?}");
+    let warnings = lean().warnings();
+    assert!(warnings.iter().any(|w| w.contains("already means something else")), "{warnings:?}");
 }
