@@ -9,7 +9,7 @@ use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_report::{ObjectiveLabel, PriorLabel};
 use catamount_search::{Deployment, Overrides, SettingError, StrategyKind};
 use catamount_traces::{Origin, Split, Steps};
-use catamount_train::Recipe;
+use catamount_train::{Probabilities, Recipe};
 
 use crate::file::{Cells, ExperimentFile, TokenizerKind};
 
@@ -28,6 +28,8 @@ pub struct Experiment {
     pub warm_up: Recipe,
     /// Every branch: the same recipe, another weight.
     pub branch: Recipe,
+    /// Parts of the training traces that cross-fitted probabilities are made with.
+    pub folds: usize,
     /// What the branches are trained with.
     pub objectives: Vec<ObjectiveChoice>,
     /// What they are searched with.
@@ -122,6 +124,12 @@ pub struct ObjectiveChoice {
     pub budget: Option<u64>,
     /// The off-trace prior.
     pub prior: PriorChoice,
+    /// Which probabilities its weights are computed from.
+    pub probabilities: Probabilities,
+    /// The temperature that log p is taken at in weights and loss.
+    pub temperature: f64,
+    /// Weights below this are raised to it.
+    pub floor: f64,
 }
 
 /// An off-trace prior.
@@ -250,6 +258,19 @@ impl ObjectiveChoice {
     pub(crate) fn surrogate(&self, budget: u64) -> Surrogate {
         let pass = self.objective == Objective::Pass;
         Surrogate::new(self.objective, if pass { (budget / 4).max(1) } else { budget })
+    }
+
+    /// How the probabilities its weights are computed from are made beforehand, if they are.
+    pub(crate) fn made_beforehand(&self) -> Option<Probabilities> {
+        let made = self.objective != Objective::Ce && self.probabilities != Probabilities::Training;
+        made.then_some(self.probabilities)
+    }
+
+    /// The recipe of its branches, given that of all.
+    pub(crate) fn recipe(&self, branch: &Recipe) -> Recipe {
+        let mut recipe = branch.clone();
+        (recipe.temperature, recipe.weights.min) = (self.temperature, self.floor);
+        recipe
     }
 
     /// Whether the objective belongs under a strategy: the search-agnostic ones everywhere, the

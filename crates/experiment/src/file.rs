@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use catamount_objective::Objective;
 use catamount_search::{Deployment, StrategyKind, Value};
 use catamount_traces::{Origin, Share, Split, Steps};
-use catamount_train::Recipe;
+use catamount_train::{Probabilities, Recipe};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -36,6 +36,15 @@ pub struct ExperimentFile {
     /// Every branch: the same recipe, another weight.
     #[serde(default)]
     pub branch: Recipe,
+    /// Which probabilities of demonstrated tactics weights are computed from, unless an objective
+    /// says otherwise.
+    #[serde(default)]
+    pub probabilities: Probabilities,
+    /// Cross-fitted probabilities: parts of the training traces, each of which is judged by a model
+    /// trained on the others.
+    #[serde(default = "folds")]
+    #[schemars(range(min = 2, max = crate::parse::FOLDS))]
+    pub folds: usize,
     /// What the branches are trained with.
     #[schemars(length(min = 1))]
     pub objectives: Vec<ObjectiveFile>,
@@ -46,6 +55,10 @@ pub struct ExperimentFile {
 
 fn seed() -> u64 {
     42
+}
+
+fn folds() -> usize {
+    3
 }
 
 /// A prover.
@@ -186,6 +199,35 @@ pub struct ObjectiveFile {
     /// The off-trace prior: what a miss is believed to cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior: Option<PriorFile>,
+    /// Which probabilities its weights are computed from; the experiment's if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probabilities: Option<Probabilities>,
+    /// The temperature that log p is taken at in weights and loss; the branch recipe's if not
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<TemperatureFile>,
+    /// Weights below this are raised to it; the branch recipe's `weights.min` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub floor: Option<f64>,
+}
+
+/// The temperature that a branch is trained at.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a temperature, or \"deployed\" for that of the evaluation")]
+pub enum TemperatureFile {
+    /// Set by hand.
+    Given(f64),
+    /// That of the evaluation.
+    Named(DeployedTemperature),
+}
+
+/// `"deployed"`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DeployedTemperature {
+    /// The temperature that the branch will be sampled at.
+    Deployed,
 }
 
 /// An off-trace prior.

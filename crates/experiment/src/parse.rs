@@ -9,7 +9,8 @@ use catamount_base::nearest;
 use catamount_model::Config;
 use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_search::{Overrides, SettingError, StrategyKind, Value};
-use catamount_train::Recipe;
+use catamount_traces::Share;
+use catamount_train::{Probabilities, Recipe};
 
 use crate::error::{Error, Result};
 use crate::experiment::{
@@ -17,7 +18,8 @@ use crate::experiment::{
     TraceChoice, label,
 };
 use crate::file::{
-    DataFile, EvaluationFile, ExperimentFile, ModelFile, ObjectiveFile, PriorFile, ProverName,
+    DataFile, DeployedTemperature, EvaluationFile, ExperimentFile, ModelFile, ObjectiveFile,
+    PriorFile, ProverName, TemperatureFile,
 };
 use crate::locate::Layout;
 
@@ -30,6 +32,7 @@ pub(crate) const BUDGET: u64 = 1 << 20;
 pub(crate) const TACTIC: usize = 1 << 14;
 pub(crate) const BATCH: usize = 1 << 14;
 pub(crate) const CONCURRENCY: usize = 1 << 17;
+pub(crate) const FOLDS: usize = 20;
 /// Parameters of a new model.
 const LARGEST: f64 = 2e10;
 /// Tokens being decoded at once.
@@ -113,7 +116,11 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
         );
     }
     let evaluation = evaluation(&file.evaluation)?;
-    let objectives = objectives(&file.objectives, &evaluation)?;
+    between("folds", file.folds, 2, FOLDS)?;
+    let objectives = objectives(&file, &evaluation)?;
+    for (index, choice) in objectives.iter().enumerate() {
+        probabilities(&format!("objectives[{index}].probabilities"), choice, &file, &data)?;
+    }
     Ok(Experiment {
         name: file.name.clone(),
         seed: file.seed,
@@ -121,6 +128,7 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
         model,
         warm_up: file.warm_up.clone(),
         branch: file.branch.clone(),
+        folds: file.folds,
         objectives,
         evaluation,
         file,
@@ -327,7 +335,63 @@ fn evaluation(file: &EvaluationFile) -> Checked<Evaluation> {
     })
 }
 
-fn objectives(files: &[ObjectiveFile], evaluation: &Evaluation) -> Checked<Vec<ObjectiveChoice>> {
+/// Refuses probabilities for which there cannot be enough traces, as far as the file tells.
+fn probabilities(
+    key: &str,
+    choice: &ObjectiveChoice,
+    file: &ExperimentFile,
+    data: &Data,
+) -> Checked<()> {
+    let nothing = matches!(data.split.valid, Share::Count(0) | Share::Fraction(0.0));
+    match choice.made_beforehand() {
+        Some(way) if nothing && !matches!(data.traces, TraceChoice::Parts { .. }) => refuse(
+            key,
+            format!("is {way}, which needs validation traces; data.split leaves none for them"),
+        ),
+        Some(Probabilities::CrossFitted) if data.limit.is_some_and(|n| n < file.folds) => refuse(
+            "folds",
+            format!("is {}, more than data.limit leaves traces to train on", file.folds),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The temperature and the floor of an objective's branches.
+fn own_recipe(
+    key: &dyn Fn(&str) -> String,
+    file: &ObjectiveFile,
+    experiment: &ExperimentFile,
+) -> Checked<(f64, f64)> {
+    let mut recipe = experiment.branch.clone();
+    if let Some(temperature) = file.temperature {
+        recipe.temperature = match temperature {
+            TemperatureFile::Given(temperature) => temperature,
+            TemperatureFile::Named(DeployedTemperature::Deployed) => {
+                experiment.evaluation.temperature
+            }
+        };
+    }
+    if let Some(floor) = file.floor {
+        if !(0.0..=1.0).contains(&floor) {
+            return refuse(key("floor"), format!("is {floor}; it must be from 0 to 1"));
+        }
+        recipe.weights.min = floor;
+    }
+    match recipe.check() {
+        Err(catamount_train::Error::Setting { value, wanted, key: what }) => {
+            let own = if what == "temperature" { "temperature" } else { "floor" };
+            refuse(key(own), format!("makes {what} {value}; it must be {wanted}"))
+        }
+        Err(other) => refuse(key("objective"), other.to_string()),
+        Ok(()) => Ok((recipe.temperature, recipe.weights.min)),
+    }
+}
+
+fn objectives(
+    experiment: &ExperimentFile,
+    evaluation: &Evaluation,
+) -> Checked<Vec<ObjectiveChoice>> {
+    let files = &experiment.objectives;
     if files.is_empty() {
         return refuse("objectives", "is empty; at least one objective is needed");
     }
@@ -355,11 +419,15 @@ fn objectives(files: &[ObjectiveFile], evaluation: &Evaluation) -> Checked<Vec<O
                 format!("two objectives are called `{name}`; give one of them another name"),
             );
         }
+        let (temperature, floor) = own_recipe(&key, file, experiment)?;
         choices.push(ObjectiveChoice {
             name,
             objective: file.objective,
             budget: file.budget,
             prior,
+            probabilities: file.probabilities.unwrap_or(experiment.probabilities),
+            temperature,
+            floor,
         });
     }
     Ok(choices)

@@ -2,13 +2,14 @@
 //! everything its outcome depends on.
 
 use catamount_base::Content;
+use catamount_train::Probabilities;
 use serde_json::json;
 
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
 use crate::file::Cells;
 use crate::stamp::Stamps;
-use crate::step::{Branch, Cell, Measurement, Step, Trained};
+use crate::step::{Branch, Cell, Fold, Measurement, Scoring, Step, Trained};
 
 /// Theorems on which off-trace behaviour is measured, and whose trees are kept for it.
 pub(crate) const MEASURED: usize = 200;
@@ -50,7 +51,7 @@ impl Plan {
         let data = plan.push(Step::Data, &[], json!([from, seed, source]));
         let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
         let ancestor = json!([file.model, file.warm_up, seed, trained_on]);
-        let warm_up = plan.push(Step::WarmUp, &[&data], ancestor);
+        let warm_up = plan.push(Step::WarmUp, &[&data], ancestor.clone());
 
         let budgets = &experiment.evaluation.budgets;
         let mut cells = Vec::new();
@@ -63,11 +64,24 @@ impl Plan {
                     let deployment = experiment.evaluation.deployment(strategy, budget)?;
                     after.push(plan.measurement(experiment, deployment, &warm_up));
                 }
+                let scoring = choice.made_beforehand().map(|probabilities| Scoring {
+                    probabilities,
+                    temperature: choice.temperature,
+                    folds: experiment.folds,
+                });
+                if let Some(scoring) = scoring {
+                    after.push(plan.scores(experiment, scoring, [&data, &warm_up], &ancestor));
+                }
                 let trained = Trained::branch(&choice.name, several.then_some(budget));
                 let objective = choice.clone();
-                let branch = Step::Branch(Branch { objective, budget, trained: trained.clone() });
+                let made = trained.clone();
+                let branch = Step::Branch(Branch { objective, budget, trained: made, scoring });
                 let after: Vec<&str> = after.iter().map(String::as_str).collect();
-                let key = plan.push(branch, &after, json!([file.branch, written, budget]));
+                let key = plan.push(
+                    branch,
+                    &after,
+                    json!([choice.recipe(&file.branch), written, budget]),
+                );
                 cells.extend(
                     deployed(experiment, choice, several.then_some(budget))?.into_iter().map(
                         |deployment| {
@@ -109,6 +123,36 @@ impl Plan {
             Some(planned) => planned.key.clone(),
             None => self.push(step, &[warm_up], inputs),
         }
+    }
+
+    /// The scores that branches rest on, and the models they are made with, planned once whoever
+    /// wants them.
+    fn scores(
+        &mut self,
+        experiment: &Experiment,
+        scoring: Scoring,
+        [data, warm_up]: [&str; 2],
+        ancestor: &serde_json::Value,
+    ) -> String {
+        let step = Step::Scores(scoring);
+        if let Some(planned) = self.steps.iter().find(|planned| planned.step == step) {
+            return planned.key.clone();
+        }
+        let mut after = vec![warm_up.to_string()];
+        if scoring.probabilities == Probabilities::CrossFitted {
+            for fold in Fold::all(scoring.folds) {
+                let step = Step::Fold(fold);
+                let planned = self.steps.iter().find(|planned| planned.step == step);
+                after.push(match planned.map(|planned| planned.key.clone()) {
+                    Some(key) => key,
+                    None => self.push(step, &[data], ancestor.clone()),
+                });
+            }
+        }
+        let after: Vec<&str> = after.iter().map(String::as_str).collect();
+        let recipe = &experiment.branch;
+        let inputs = json!([scoring.temperature, recipe.max_tokens, recipe.batch.tokens]);
+        self.push(step, &after, inputs)
     }
 
     /// Adds a step that depends on others, by their keys, and on settings.
@@ -207,6 +251,13 @@ fn work(experiment: &Experiment, step: &Step) -> String {
     match step {
         Step::Data => "extract, replay and split".to_string(),
         Step::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
+        Step::Fold(fold) => format!(
+            "{} epochs over {} of {} parts of {traces} traces",
+            experiment.warm_up.epochs,
+            fold.of - 1,
+            fold.of
+        ),
+        Step::Scores(_) => "a pass over training and validation traces".to_string(),
         Step::Branch(_) => format!("{} epochs over {traces} traces", experiment.branch.epochs),
         Step::OffTrace(measurement) => {
             expansions(&measurement.deployment, format!("{MEASURED} validation"))
@@ -260,6 +311,40 @@ mod tests {
             let shown = file.display().to_string();
             assert!(files.insert(shown.clone()), "{shown} is made by two steps");
         }
+    }
+
+    #[test]
+    fn objectives_share_folds_and_scores() {
+        let text = r#"
+name = "n"
+probabilities = "cross-fitted"
+folds = 2
+data = { environment = "metamath", database = "x.mm" }
+model = { base = "b" }
+objectives = [
+    { objective = "ce" },
+    { objective = "ua" },
+    { objective = "bfs", temperature = "deployed" },
+    { objective = "bfs", name = "cool", temperature = "deployed", floor = 0.1 },
+    { objective = "bfs", name = "plain", probabilities = "training" },
+]
+"#;
+        let plan = Plan::new(&Experiment::parse(text, "x.toml").unwrap(), "source").unwrap();
+        let names: Vec<&str> = plan.steps.iter().map(|planned| planned.name.as_str()).collect();
+        let wanted = [
+            "data",
+            "warm-up",
+            "branch ce",
+            "fold 1 of 2",
+            "fold 2 of 2",
+            "scores cross-fitted-2 t1",
+            "branch ua",
+            "scores cross-fitted-2 t0.8",
+            "branch bfs",
+            "branch cool",
+            "branch plain",
+        ];
+        assert_eq!(names[..wanted.len()], wanted);
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
             Step::Report => continue,
             Step::WarmUp => Some(Trained::warm_up()),
             Step::Branch(branch) => Some(branch.trained.clone()),
-            Step::Data | Step::OffTrace(_) => None,
+            // Nobody searches with a fold's model.
+            Step::Data | Step::OffTrace(_) | Step::Fold(_) | Step::Scores(_) => None,
         };
         if let Some(seconds) = stamps.last_seconds(planned) {
             text += &format!("| {} | {seconds:.1} |\n", planned.name);

@@ -30,6 +30,6 @@ pub use compare::{Comparison, Side, compare, compare_cells, compare_family, comp
 pub use report::{Report, report};
 pub use run::ReportError;
 pub use study::{
-    OFF_TRACE, ObjectiveLabel, OffTrace, PLAN, PlannedCell, PriorLabel, Seeds, StudyPlan,
+    OFF_TRACE, ObjectiveLabel, OffTrace, PLAN, PlannedCell, PriorLabel, SCORES, Seeds, StudyPlan,
 };
 pub use table::{Entry, Table};

@@ -11,7 +11,7 @@ use crate::cell::Cell;
 use crate::compare::paired_statistics;
 use crate::names::{CONTROL, Objective, strategy_rank};
 use crate::reading::Reading;
-use crate::study::{OFF_TRACE, OffTrace, PLAN, PlannedCell, StudyPlan};
+use crate::study::{OFF_TRACE, OffTrace, PLAN, PlannedCell, SCORES, StudyPlan};
 use crate::training::Training;
 
 /// Why a folder could not be reported on.
@@ -144,7 +144,7 @@ impl Run {
                 }
             }
         }
-        let folder = dir.join("scores");
+        let folder = dir.join(SCORES);
         if folder.is_dir() {
             for path in listing(&folder, ".reading.json")? {
                 match Reading::read(&path) {

@@ -13,6 +13,8 @@ pub const PLAN: &str = "plan.json";
 
 /// The name of the off-trace measurements in a study's folder: an array of [`OffTrace`].
 pub const OFF_TRACE: &str = "offtrace.json";
+/// Where the probabilities that weights rest on are, with what each way of making them came to.
+pub const SCORES: &str = "scores";
 
 /// What was planned, and how the study was made. All of it is optional: a folder of cells that
 /// nobody planned can be reported on too.
