@@ -230,6 +230,8 @@ pub struct EvaluationFile {
     /// Sampling temperature.
     #[schemars(range(min = 0.001, max = 1000.0))]
     pub temperature: f64,
+    /// Sample no tactic twice at a node.
+    pub distinct: bool,
     /// Longest tactic, in tokens.
     #[schemars(range(min = 1, max = crate::parse::TACTIC))]
     pub max_tokens: usize,
@@ -265,6 +267,7 @@ impl Default for EvaluationFile {
             steps: Steps { min: 2, max: Some(5) },
             limit: None,
             temperature: 0.8,
+            distinct: false,
             max_tokens: 128,
             concurrency: Workload::CONCURRENCY,
             batch: Workload::BATCH,

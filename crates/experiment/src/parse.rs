@@ -297,6 +297,7 @@ fn evaluation(file: &EvaluationFile) -> Checked<Evaluation> {
     between("evaluation.max_tokens", file.max_tokens, 1, TACTIC)?;
     for (key, value) in [
         ("temperature", Value::Real(file.temperature)),
+        ("distinct", Value::Flag(file.distinct)),
         ("max_tokens", Value::Whole(file.max_tokens as u64)),
     ] {
         let path = format!("evaluation.{key}");

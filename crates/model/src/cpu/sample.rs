@@ -132,8 +132,9 @@ fn pick(w: &[f32], sums: &[f64], mut left: f64) -> usize {
         }
         break;
     }
-    // Only rounding leads here: the last token with any probability.
-    if w[last] > 0.0 { last } else { w.iter().rposition(|&x| x > 0.0).unwrap_or(0) }
+    // Only rounding leads here: the last token with any probability; the very last, as on a GPU,
+    // where nothing is left at all.
+    if w[last] > 0.0 { last } else { w.iter().rposition(|&x| x > 0.0).unwrap_or(w.len() - 1) }
 }
 
 /// Zeroes all but the smallest set of most probable tokens whose share reaches `top_p`.
