@@ -109,7 +109,7 @@ pub fn run(
         }),
     };
     let (environment, cell) = (environment.0.clone(), cell.map(Cell::handle));
-    let mut done = |result: Finished| {
+    let done = |result: Finished| {
         if let Some(finished) = &finished {
             let told = to_json(&Result::from(result.clone()))
                 .and_then(|text| Python::attach(|py| finished.call1(py, (text,)).map(|_| ())));

@@ -42,6 +42,9 @@ fn rule_all(lines: &str) -> Vec<Ruling> {
     rulings
 }
 
+/// How a ruling begins that is none, and no refusal.
+const NO_VERDICT: &str = "no verdict: ";
+
 /// The reasons of refusal, by claim; none for one that is accepted.
 type Reasons = Vec<(String, Option<String>)>;
 
@@ -49,7 +52,7 @@ fn by_check(lines: &str) -> Reasons {
     let reason = |r: Ruling| match r.verdict {
         RulingVerdict::Proved => (r.name, None),
         RulingVerdict::Refused => (r.name, Some(r.reason)),
-        RulingVerdict::Error => panic!("no verdict on {}: {}", r.name, r.reason),
+        RulingVerdict::Error => (r.name, Some(format!("{NO_VERDICT}{}", r.reason))),
     };
     rule_all(lines).into_iter().map(reason).collect()
 }
@@ -99,7 +102,8 @@ fn by_judge(attacks: &[Forged]) -> Reasons {
     attacks.iter().map(|a| (a.name.clone(), refusal(a))).collect()
 }
 
-/// One line of the table; gives back what is not as it should be.
+/// One line of the table (list, route, cases, refused, accepted); gives back what is not as it
+/// should be.
 fn row(list: &str, route: &str, found: &Reasons, expected: &[Option<String>]) -> Vec<String> {
     assert_eq!(found.len(), expected.len(), "{list} through {route}");
     let refused = found.iter().filter(|(_, why)| why.is_some()).count();
@@ -109,7 +113,9 @@ fn row(list: &str, route: &str, found: &Reasons, expected: &[Option<String>]) ->
         found.len() - refused
     );
     let right = |why: &Option<String>, expected: &Option<String>| match (why, expected) {
-        (Some(why), Some(words)) => !why.is_empty() && why.contains(words.as_str()),
+        (Some(why), Some(words)) => {
+            !why.is_empty() && !why.starts_with(NO_VERDICT) && why.contains(words.as_str())
+        }
         (why, expected) => why.is_none() && expected.is_none(),
     };
     found
@@ -119,37 +125,59 @@ fn row(list: &str, route: &str, found: &Reasons, expected: &[Option<String>]) ->
         .map(|((name, why), expected)| {
             format!("{list} through {route}: {name}: {why:?}, expected {expected:?}")
         })
+        .inspect(|wrong| println!("{wrong}"))
         .collect()
 }
 
-#[test]
-fn attacks_are_refused_and_honest_claims_accepted_by_every_route() {
-    println!("| list       | route   | cases | refused | accepted |");
-    println!("|------------|---------|-------|---------|----------|");
-    let words = |attacks: &[Attack]| -> Vec<Option<String>> {
-        attacks.iter().map(|a| Some(a.reason.clone())).collect()
-    };
-    let mut wrong = Vec::new();
-    let lists =
-        [("header", HEADER), ("statement", STATEMENT), ("tactics", TACTICS), ("forging", FORGING)];
-    for (list, lines) in lists {
-        let attacks: Vec<Attack> = read(lines);
-        wrong.extend(row(list, "check", &by_check(lines), &words(&attacks)));
-        if matches!(list, "tactics" | "forging") {
-            // In a search header and statement are the user's own.
-            let of_tactics: Vec<Attack> = attacks
-                .into_iter()
-                .filter(|a| a.claim.header.is_empty() && !a.claim.statement.contains(":="))
-                .collect();
-            let refused = vec![Some(String::new()); of_tactics.len()];
-            wrong.extend(row(list, "search", &by_search(&of_tactics), &refused));
-        }
+/// A list of claims through `check`, and where that is asked for those without a header through a
+/// search: there header and statement are the user's own.
+fn refused(list: &str, lines: &str, searched: bool) {
+    let attacks: Vec<Attack> = read(lines);
+    let words: Vec<_> = attacks.iter().map(|a| Some(a.reason.clone())).collect();
+    let mut wrong = row(list, "check", &by_check(lines), &words);
+    if searched {
+        let of_tactics: Vec<Attack> = attacks
+            .into_iter()
+            .filter(|a| a.claim.header.is_empty() && !a.claim.statement.contains(":="))
+            .collect();
+        let refused = vec![Some(String::new()); of_tactics.len()];
+        wrong.extend(row(list, "search", &by_search(&of_tactics), &refused));
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn terms_that_cheat_are_refused() {
     let forged: Vec<Forged> = read(TERMS);
     let reasons: Vec<_> = forged.iter().map(|a| Some(a.reason.clone())).collect();
-    wrong.extend(row("terms", "judge", &by_judge(&forged), &reasons));
+    let wrong = row("terms", "judge", &by_judge(&forged), &reasons);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn tactics_that_cheat_are_refused() {
+    refused("tactics", TACTICS, true);
+}
+
+#[test]
+fn tactics_that_forge_answers_are_refused() {
+    refused("forging", FORGING, true);
+}
+
+#[test]
+fn statements_that_cheat_are_refused() {
+    refused("statement", STATEMENT, false);
+}
+
+#[test]
+fn headers_that_cheat_are_refused() {
+    refused("header", HEADER, false);
+}
+
+#[test]
+fn honest_claims_are_accepted() {
     let honest: Vec<Attack> = read(HONEST);
-    wrong.extend(row("honest", "check", &by_check(HONEST), &vec![None; honest.len()]));
+    let mut wrong = row("honest", "check", &by_check(HONEST), &vec![None; honest.len()]);
     let plain: Vec<Attack> = honest.into_iter().filter(|a| a.claim.header.is_empty()).collect();
     wrong.extend(row("honest", "search", &by_search(&plain), &vec![None; plain.len()]));
     assert!(wrong.is_empty(), "{wrong:#?}");
