@@ -118,6 +118,66 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
     assert_eq!(read("study/cells/ce-bfs-n16.jsonl").lines().count(), 12);
 }
 
+const PROBABILITIES: &str = r#"
+name = "probabilities"
+folds = 2
+model = { hidden = 32, layers = 1, vocab = 600, positions = 256, tokenizer = "symbols" }
+data = { environment = "metamath", database = "ql.mm", steps = "1-6", split = "0.6,0.2,0.2" }
+evaluation = { strategies = ["bfs"], budgets = [4], limit = 4, max_tokens = 16, trees = 0 }
+objectives = [
+    { objective = "ua" },
+    { objective = "ua", name = "mapped", probabilities = "mapped", temperature = "deployed" },
+    { objective = "ua", name = "crossed", probabilities = "cross-fitted", floor = 0.2 },
+]
+
+[warm_up]
+max_steps = 40
+max_tokens = 192
+batch = { examples = 16, tokens = 1024 }
+optimizer = { lr = 3e-3 }
+
+[branch]
+max_steps = 3
+max_tokens = 192
+"#;
+
+#[test]
+fn weights_rest_on_the_probabilities_that_are_asked_for() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    std::fs::write(folder.join("study.toml"), PROBABILITIES).unwrap();
+    let (_, said) = catamount(folder, "run study.toml --out study --device cpu");
+    assert!(said.contains("fold 2 of 2") && said.contains("used for weights"), "{said}");
+    let last = |name: &str| -> serde_json::Value {
+        let path = folder.join(format!("study/training/{name}.metrics.jsonl"));
+        let text = std::fs::read_to_string(path).unwrap();
+        serde_json::from_str(text.lines().last().unwrap()).unwrap()
+    };
+    for name in ["ua", "mapped", "crossed"] {
+        assert!(last(name)["valid"]["ce"].as_f64().unwrap() > 0.0);
+    }
+    assert!(last("crossed")["w_quantiles"][0].as_f64().unwrap() >= 0.2, "the floor holds");
+    for scores in ["mapped@t0.8", "cross-fitted-2@t1"] {
+        assert!(!read_bytes(folder, &format!("study/scores/{scores}.jsonl")).is_empty());
+        let reading = read_bytes(folder, &format!("study/scores/{scores}.reading.json"));
+        let reading: serde_json::Value = serde_json::from_slice(&reading).unwrap();
+        let [training, used] = ["training", "used"].map(|of| reading[of]["tactics"].as_u64());
+        assert_eq!(training, used, "every tactic has its probability");
+    }
+    let page = String::from_utf8(read_bytes(folder, "study/report/report.md")).unwrap();
+    assert!(page.contains("Probabilities that weights were computed from"), "{page}");
+
+    // Too few validation tactics are said as soon as there are data.
+    let short = PROBABILITIES.replace("0.6,0.2,0.2", "rest,4,20");
+    std::fs::write(folder.join("short.toml"), short).unwrap();
+    let mut command = Command::cargo_bin("catamount").unwrap();
+    let arguments = "run short.toml --out short --device cpu";
+    let output = command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("needs 100") && !said.contains("warm-up"), "{said}");
+}
+
 fn read_bytes(folder: &Path, path: &str) -> Vec<u8> {
     std::fs::read(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

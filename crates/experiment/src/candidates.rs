@@ -36,9 +36,10 @@ pub(crate) fn choices(
                 if choices.iter().any(|(other, _)| other.name == name) {
                     continue;
                 }
-                let floor = (floor > 0.0).then_some(floor);
-                let budget = Some(trained_for);
-                let choice = ObjectiveChoice { name, objective, budget, prior, floor };
+                let mut choice = experiment.choice(name, objective, trained_for, prior);
+                if floor > 0.0 {
+                    choice.floor = floor;
+                }
                 choices.push((choice, trained_for));
             }
         }

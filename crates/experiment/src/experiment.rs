@@ -9,7 +9,7 @@ use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_report::{ObjectiveLabel, PriorLabel};
 use catamount_search::{Deployment, Overrides, SettingError, StrategyKind};
 use catamount_traces::{Origin, Split, Steps};
-use catamount_train::Recipe;
+use catamount_train::{Probabilities, Recipe};
 
 use crate::file::{Cells, ExperimentFile, TokenizerKind};
 use crate::step::{Fit, Trial};
@@ -33,6 +33,8 @@ pub struct Experiment {
     pub warm_up: Recipe,
     /// Every branch: the same recipe, another weight.
     pub branch: Recipe,
+    /// Parts of the training traces that cross-fitted probabilities are made with.
+    pub folds: usize,
     /// What the branches are trained with.
     pub objectives: Vec<ObjectiveChoice>,
     /// What they are searched with.
@@ -131,8 +133,12 @@ pub struct ObjectiveChoice {
     pub budget: Option<u64>,
     /// The off-trace prior.
     pub prior: PriorChoice,
-    /// A floor on its weights, instead of the recipe's.
-    pub floor: Option<f64>,
+    /// Which probabilities its weights are computed from.
+    pub probabilities: Probabilities,
+    /// The temperature that log p is taken at in weights and loss.
+    pub temperature: f64,
+    /// Weights below this are raised to it.
+    pub floor: f64,
 }
 
 /// The candidates of `auto`.
@@ -243,6 +249,25 @@ impl Experiment {
         one
     }
 
+    /// An objective that is not in the file, with what the file says of all.
+    pub(crate) fn choice(
+        &self,
+        name: String,
+        objective: Objective,
+        budget: u64,
+        prior: PriorChoice,
+    ) -> ObjectiveChoice {
+        ObjectiveChoice {
+            name,
+            objective,
+            budget: Some(budget),
+            prior,
+            probabilities: self.file.probabilities,
+            temperature: self.branch.temperature,
+            floor: self.branch.weights.min,
+        }
+    }
+
     /// Lengths that either training or evaluation asks for.
     pub(crate) fn lengths(&self) -> Steps {
         let (train, search) = (self.data.steps, self.evaluation.steps);
@@ -310,6 +335,19 @@ impl ObjectiveChoice {
         let trial = |strategy| Ok(Trial { deployment: evaluation.deployment(strategy, budget)? });
         let trials = strategies.into_iter().map(trial).collect::<Result<_, SettingError>>()?;
         Ok(Fit { objective: self.objective, budget, trials })
+    }
+
+    /// How the probabilities its weights are computed from are made beforehand, if they are.
+    pub(crate) fn made_beforehand(&self) -> Option<Probabilities> {
+        let made = self.objective != Objective::Ce && self.probabilities != Probabilities::Training;
+        made.then_some(self.probabilities)
+    }
+
+    /// The recipe of its branches, given that of all.
+    pub(crate) fn recipe(&self, branch: &Recipe) -> Recipe {
+        let mut recipe = branch.clone();
+        (recipe.temperature, recipe.weights.min) = (self.temperature, self.floor);
+        recipe
     }
 
     /// Whether the objective belongs under a strategy: the search-agnostic ones everywhere, the

@@ -10,12 +10,14 @@ use std::path::PathBuf;
 use catamount_evaluate::Workload;
 use catamount_search::{Deployment, StrategyKind, Value};
 use catamount_traces::{Origin, Share, Split, Steps};
-use catamount_train::Recipe;
+use catamount_train::{Probabilities, Recipe};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::objectives::AUTO;
-pub use self::objectives::{ObjectiveFile, ObjectiveName, PriorFile, TuneFile};
+pub use self::objectives::{
+    DeployedTemperature, ObjectiveFile, ObjectiveName, PriorFile, TemperatureFile, TuneFile,
+};
 
 /// One study: data, a warm-up, one branch for each objective, and the searches that compare them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +48,15 @@ pub struct ExperimentFile {
     /// Every branch: the same recipe, another weight.
     #[serde(default)]
     pub branch: Recipe,
+    /// Which probabilities of demonstrated tactics weights are computed from, unless an objective
+    /// says otherwise.
+    #[serde(default)]
+    pub probabilities: Probabilities,
+    /// Cross-fitted probabilities: parts of the training traces, each of which is judged by a model
+    /// trained on the others.
+    #[serde(default = "folds")]
+    #[schemars(range(min = 2, max = crate::parse::FOLDS))]
+    pub folds: usize,
     /// What the branches are trained with.
     #[schemars(length(min = 1))]
     pub objectives: Vec<ObjectiveFile>,
@@ -59,6 +70,10 @@ pub struct ExperimentFile {
 
 fn seed() -> u64 {
     42
+}
+
+fn folds() -> usize {
+    3
 }
 
 /// A prover.

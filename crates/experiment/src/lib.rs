@@ -13,6 +13,7 @@ mod plan;
 mod presets;
 mod run;
 mod schema;
+mod scores;
 mod slug;
 mod stamp;
 mod step;
@@ -31,5 +32,7 @@ pub use plan::{Plan, Planned};
 pub use presets::{PRESETS, preset};
 pub use run::run;
 pub use schema::schema;
-pub use step::{Branch, Cell, Chosen, Contender, Fit, Step, Tournament, Trained, Trial};
+pub use step::{
+    Branch, Cell, Chosen, Contender, Fit, Fold, Scoring, Step, Tournament, Trained, Trial,
+};
 pub use study::Study;

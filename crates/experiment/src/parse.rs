@@ -28,6 +28,7 @@ pub(crate) const BUDGET: u64 = 1 << 20;
 pub(crate) const TACTIC: usize = 1 << 14;
 pub(crate) const BATCH: usize = 1 << 14;
 pub(crate) const CONCURRENCY: usize = 1 << 17;
+pub(crate) const FOLDS: usize = 20;
 /// Parameters of a new model.
 const LARGEST: f64 = 2e10;
 /// Tokens being decoded at once.
@@ -111,11 +112,13 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
         );
     }
     let evaluation = evaluation(&file.evaluation)?;
-    let objectives = objectives::objectives(&file.objectives, &evaluation)?;
+    between("folds", file.folds, 2, FOLDS)?;
+    let objectives = objectives::objectives(&file, &data, &evaluation)?;
     let auto = file.objectives.iter().position(|o| o.objective == ObjectiveName::Auto);
-    let tune = objectives::tune(&file.tune)?;
+    let tune = objectives::tune(&file.tune, &file.branch)?;
     if let Some(index) = auto {
         objectives::candidates(index, &objectives)?;
+        objectives::probabilities("probabilities", file.probabilities, &file, &data)?;
     }
     let fitted = objectives.iter().any(|choice| choice.prior == PriorChoice::Fitted);
     if auto.is_some() || fitted {
@@ -131,6 +134,7 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
         model,
         warm_up: file.warm_up.clone(),
         branch: file.branch.clone(),
+        folds: file.folds,
         objectives,
         evaluation,
         auto: auto.is_some(),

@@ -4,6 +4,7 @@
 use catamount_base::Content;
 use catamount_objective::Objective;
 use catamount_report::TUNED;
+use catamount_train::Probabilities;
 use serde_json::json;
 
 use crate::candidates;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
 use crate::file::{AUTO, Cells};
 use crate::stamp::Stamps;
-use crate::step::{Branch, Cell, Chosen, Step, Tournament, Trained};
+use crate::step::{Branch, Cell, Chosen, Fold, Scoring, Step, Tournament, Trained};
 
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +32,19 @@ pub struct Plan {
     pub steps: Vec<Planned>,
 }
 
+/// What every model of a study goes back to: the keys of the data and of the warm-up, and the
+/// settings that the latter is trained with.
+struct Roots {
+    data: String,
+    warm_up: String,
+    ancestor: serde_json::Value,
+}
+
 impl Plan {
     /// The plan of an experiment. `source` identifies the data itself: the hash of a database or of
     /// files of traces.
     pub fn new(experiment: &Experiment, source: &str) -> Result<Self> {
-        let (mut plan, warm_up) = Plan::begun(experiment, source);
+        let (mut plan, roots) = Plan::begun(experiment, source);
         let budgets = &experiment.evaluation.budgets;
         let (mut cells, mut controls) = (Vec::new(), Vec::new());
         for choice in &experiment.objectives {
@@ -43,7 +52,7 @@ impl Plan {
             let several = trained_for.len() > 1;
             for budget in trained_for {
                 let trained = Trained::branch(&choice.name, several.then_some(budget));
-                let key = plan.branch(experiment, choice, budget, &trained, &warm_up)?;
+                let key = plan.branch(experiment, choice, budget, &trained, &roots)?;
                 if choice.objective == Objective::Ce {
                     controls.push((trained.clone(), key.clone()));
                 }
@@ -58,7 +67,7 @@ impl Plan {
             }
         }
         let tournaments = if experiment.auto {
-            plan.tournaments(experiment, &controls, &warm_up)?
+            plan.tournaments(experiment, &controls, &roots)?
         } else {
             Vec::new()
         };
@@ -82,26 +91,21 @@ impl Plan {
 
     /// Only what is needed to hold surrogates against searches: every strategy's own, and `ua`.
     pub fn calibration(experiment: &Experiment, source: &str) -> Result<Self> {
-        let (mut plan, warm_up) = Plan::begun(experiment, source);
+        let (mut plan, roots) = Plan::begun(experiment, source);
         let evaluation = &experiment.evaluation;
         for &budget in &evaluation.budgets {
             let own = evaluation.strategies.iter().map(|strategy| strategy.name().parse());
             for objective in own.chain([Ok(Objective::Ua)]).flatten() {
-                let choice = ObjectiveChoice {
-                    name: objective.to_string(),
-                    objective,
-                    budget: Some(budget),
-                    prior: PriorChoice::Fitted,
-                    floor: None,
-                };
-                plan.fit(experiment, &choice, budget, &warm_up)?;
+                let name = objective.to_string();
+                let choice = experiment.choice(name, objective, budget, PriorChoice::Fitted);
+                plan.fit(experiment, &choice, budget, &roots.warm_up)?;
             }
         }
         Ok(plan)
     }
 
-    /// Data and warm-up, and the key of the latter.
-    fn begun(experiment: &Experiment, source: &str) -> (Self, String) {
+    /// Data and warm-up.
+    fn begun(experiment: &Experiment, source: &str) -> (Self, Roots) {
         let mut plan = Plan { steps: Vec::new() };
         let (file, seed) = (&experiment.file, experiment.seed);
         let split = experiment.split_seed.unwrap_or(seed);
@@ -118,22 +122,30 @@ impl Plan {
         let data = plan.push(Step::Data, &[], json!([from, split, source]));
         let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
         let ancestor = json!([file.model, file.warm_up, seed, trained_on]);
-        let warm_up = plan.push(Step::WarmUp, &[&data], ancestor);
-        (plan, warm_up)
+        let warm_up = plan.push(Step::WarmUp, &[&data], ancestor.clone());
+        (plan, Roots { data, warm_up, ancestor })
     }
 
-    /// A branch, and before it the fit that it needs; planned once whoever wants it.
+    /// A branch, and before it the fit and the scores that it needs; planned once whoever wants it.
     fn branch(
         &mut self,
         experiment: &Experiment,
         choice: &ObjectiveChoice,
         budget: u64,
         trained: &Trained,
-        warm_up: &str,
+        roots: &Roots,
     ) -> Result<String> {
-        let mut after = vec![warm_up.to_string()];
+        let mut after = vec![roots.warm_up.clone()];
         if choice.prior == PriorChoice::Fitted {
-            after.push(self.fit(experiment, choice, budget, warm_up)?);
+            after.push(self.fit(experiment, choice, budget, &roots.warm_up)?);
+        }
+        let scoring = choice.made_beforehand().map(|probabilities| Scoring {
+            probabilities,
+            temperature: choice.temperature,
+            folds: experiment.folds,
+        });
+        if let Some(scoring) = scoring {
+            after.push(self.scores(experiment, scoring, roots));
         }
         let after: Vec<&str> = after.iter().map(String::as_str).collect();
         let prior = match choice.prior {
@@ -142,15 +154,18 @@ impl Plan {
             PriorChoice::Fitted => json!("fitted"),
         };
         let settings = json!([
-            experiment.file.branch,
+            choice.recipe(&experiment.file.branch),
             choice.name,
             choice.objective.name(),
             prior,
-            choice.floor,
             budget,
         ]);
         let (objective, trained) = (choice.clone(), trained.clone());
-        Ok(self.once(Step::Branch(Branch { objective, budget, trained }), &after, settings))
+        Ok(self.once(
+            Step::Branch(Branch { objective, budget, trained, scoring }),
+            &after,
+            settings,
+        ))
     }
 
     /// A surrogate's fit, and the trials before it.
@@ -188,12 +203,26 @@ impl Plan {
         Ok(self.once(Step::Calibration(fit), &after, json!(given)))
     }
 
+    /// The scores that branches rest on, and the models they are made with.
+    fn scores(&mut self, experiment: &Experiment, scoring: Scoring, roots: &Roots) -> String {
+        let mut after = vec![roots.warm_up.clone()];
+        if scoring.probabilities == Probabilities::CrossFitted {
+            for fold in Fold::all(scoring.folds) {
+                after.push(self.once(Step::Fold(fold), &[&roots.data], roots.ancestor.clone()));
+            }
+        }
+        let after: Vec<&str> = after.iter().map(String::as_str).collect();
+        let recipe = &experiment.branch;
+        let inputs = json!([scoring.temperature, recipe.max_tokens, recipe.batch.tokens]);
+        self.once(Step::Scores(scoring), &after, inputs)
+    }
+
     /// A tournament for every strategy and budget, with the branches that compete in it.
     fn tournaments(
         &mut self,
         experiment: &Experiment,
         controls: &[(Trained, String)],
-        warm_up: &str,
+        roots: &Roots,
     ) -> Result<Vec<(Tournament, String)>> {
         let evaluation = &experiment.evaluation;
         let mut tournaments = Vec::new();
@@ -208,7 +237,7 @@ impl Plan {
                 }
                 for (choice, trained_for) in candidates::choices(experiment, strategy, budget) {
                     let trained = Trained::branch(&choice.name, None);
-                    let key = self.branch(experiment, &choice, trained_for, &trained, warm_up)?;
+                    let key = self.branch(experiment, &choice, trained_for, &trained, roots)?;
                     models.push((trained, false));
                     after.push(key);
                 }
@@ -344,6 +373,13 @@ fn work(experiment: &Experiment, step: &Step) -> String {
     match step {
         Step::Data => "extract, replay and split".to_string(),
         Step::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
+        Step::Fold(fold) => format!(
+            "{} epochs over {} of {} parts of {traces} traces",
+            experiment.warm_up.epochs,
+            fold.of - 1,
+            fold.of
+        ),
+        Step::Scores(_) => "a pass over training and validation traces".to_string(),
         Step::Branch(_) => format!("{} epochs over {traces} traces", experiment.branch.epochs),
         Step::Trial(trial) => {
             let trials = experiment.evaluation.trials;
@@ -405,6 +441,74 @@ mod tests {
             let shown = file.display().to_string();
             assert!(files.insert(shown.clone()), "{shown} is made by two steps");
         }
+    }
+
+    #[test]
+    fn objectives_share_folds_and_scores() {
+        let text = r#"
+name = "n"
+probabilities = "cross-fitted"
+folds = 2
+data = { environment = "metamath", database = "x.mm" }
+model = { base = "b" }
+objectives = [
+    { objective = "ce" },
+    { objective = "ua" },
+    { objective = "bfs", temperature = "deployed" },
+    { objective = "bfs", name = "cool", temperature = "deployed", floor = 0.1 },
+    { objective = "bfs", name = "plain", probabilities = "training" },
+]
+"#;
+        let plan = Plan::new(&Experiment::parse(text, "x.toml").unwrap(), "source").unwrap();
+        let names: Vec<&str> = plan.steps.iter().map(|planned| planned.name.as_str()).collect();
+        let wanted = [
+            "data",
+            "warm-up",
+            "branch ce",
+            "fold 1 of 2",
+            "fold 2 of 2",
+            "scores cross-fitted-2 t1",
+            "branch ua",
+            "scores cross-fitted-2 t0.8",
+            "branch bfs",
+            "branch cool",
+            "branch plain",
+        ];
+        assert_eq!(names[..wanted.len()], wanted);
+    }
+
+    /// Candidates rest on the study's probabilities, and their floors are in their recipes.
+    #[test]
+    fn candidates_share_scores_and_have_their_floors() {
+        let text = r#"
+name = "n"
+probabilities = "mapped"
+data = { environment = "metamath", database = "x.mm" }
+model = { base = "b" }
+branch = { temperature = 0.9, weights = { min = 0.05 } }
+objectives = [{ objective = "ce" }, { objective = "auto" }]
+evaluation = { strategies = ["bfs"], budgets = [64] }
+tune = { objectives = ["ua"], floors = [0, 0.2] }
+"#;
+        let experiment = Experiment::parse(text, "x.toml").unwrap();
+        let plan = Plan::new(&experiment, "source").unwrap();
+        let scores = plan.steps.iter().filter(|planned| matches!(planned.step, Step::Scores(_)));
+        assert_eq!(scores.map(|planned| &planned.name).collect::<Vec<_>>(), ["scores mapped t0.9"]);
+        let branches = plan.steps.iter().filter_map(|planned| match &planned.step {
+            Step::Branch(branch) => Some(branch),
+            _ => None,
+        });
+        let made: Vec<_> = branches
+            .map(|branch| {
+                let recipe = branch.objective.recipe(&experiment.branch);
+                (branch.scoring.is_some(), recipe.temperature, recipe.weights.min)
+            })
+            .collect();
+        let (plain, raised) = ((true, 0.9, 0.05), (true, 0.9, 0.2));
+        assert_eq!(made, [(false, 0.9, 0.05), plain, raised, plain, raised]);
+        // What is held against searches only rests on no scores.
+        let calibration = Plan::calibration(&experiment, "source").unwrap();
+        assert!(calibration.steps.iter().all(|p| !matches!(p.step, Step::Scores(_))));
     }
 
     #[test]

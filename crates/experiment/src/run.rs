@@ -15,7 +15,7 @@ use crate::plan::{Plan, Planned};
 use crate::stamp::{Stamps, State};
 use crate::step::{Step, Trained, data};
 use crate::study::{Study, say};
-use crate::{calibrating, time, training, tuning};
+use crate::{calibrating, scores, time, training, tuning};
 
 /// Runs a study to its report; none if the plan has no such step. With `verify`, whatever is called
 /// done is compared with the hashes of its outputs first, and made again where it was damaged.
@@ -42,6 +42,9 @@ pub fn run<B: Backend>(study: &Study<'_, B>, plan: &Plan, verify: bool) -> Resul
         say(format!("{done} of {} steps are up to date", plan.steps.len()));
     }
     write_plan(study, plan)?;
+    if outstanding.iter().all(|planned| planned.step != Step::Data) {
+        scores::check(study, plan).map_err(|failure| failure.in_step("data"))?;
+    }
     Runner { study, plan, stamps, sampler: Sampler::default(), report: None }.run(&outstanding)
 }
 
@@ -113,9 +116,11 @@ impl<B: Backend> Runner<'_, B> {
                 })?;
                 bar.finish();
                 say(summary.to_string());
-                Ok(())
+                scores::check(study, self.plan)
             }
             Step::WarmUp => training::warm_up(study),
+            Step::Fold(fold) => scores::fold(study, *fold),
+            Step::Scores(scoring) => scores::scores(study, scoring),
             Step::Branch(branch) => training::branch(study, branch),
             Step::Trial(trial) => calibrating::trial(study, trial),
             Step::Calibration(fit) => calibrating::fit(study, self.plan, fit),

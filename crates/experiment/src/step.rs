@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use catamount_evaluate::sibling;
 use catamount_objective::Objective;
 use catamount_search::Deployment;
+use catamount_train::Probabilities;
 
 use crate::experiment::ObjectiveChoice;
 use crate::slug::slug;
 
 /// The name of the common ancestor.
 pub(crate) const WARM_UP: &str = "warm-up";
+/// Where the training of the warm-up and of the branches is written.
+const TRAINING: &str = "training";
 
 /// What a study consists of.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +28,10 @@ pub enum Step {
     Trial(Trial),
     /// An objective's surrogate, fitted to trials.
     Calibration(Fit),
+    /// The warm-up's recipe on all folds of the training traces but one.
+    Fold(Fold),
+    /// The probabilities of all training tactics that weights are computed from.
+    Scores(Scoring),
     /// One objective's branch.
     Branch(Branch),
     /// Candidates against each other on validation theorems.
@@ -88,6 +95,33 @@ pub struct Chosen {
     pub control: bool,
 }
 
+/// A fold of the training traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fold {
+    /// Which, from 0.
+    pub index: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Fold {
+    /// All folds.
+    pub(crate) fn all(of: usize) -> impl Iterator<Item = Fold> {
+        (0..of).map(move |index| Fold { index, of })
+    }
+}
+
+/// How probabilities are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scoring {
+    /// The way.
+    pub probabilities: Probabilities,
+    /// At which temperature.
+    pub temperature: f64,
+    /// With how many folds, where there are any.
+    pub folds: usize,
+}
+
 /// A branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
@@ -97,6 +131,8 @@ pub struct Branch {
     pub budget: u64,
     /// Its model.
     pub trained: Trained,
+    /// The probabilities that its weights are computed from, unless they are its own.
+    pub scoring: Option<Scoring>,
 }
 
 /// A cell.
@@ -115,6 +151,8 @@ pub struct Cell {
 pub struct Trained {
     name: String,
     slug: String,
+    /// Where its training is written: models that are nobody's branch have a place of their own.
+    training: &'static str,
 }
 
 /// The files of a step, by their paths in the study's folder.
@@ -147,6 +185,8 @@ impl Step {
             Step::Chosen(chosen) => {
                 format!("cell {} {}", chosen.objective, of(&chosen.tournament.deployment, " "))
             }
+            Step::Fold(fold) => Trained::fold(*fold).name,
+            Step::Scores(scoring) => format!("scores {}", scoring.slug().replace('@', " ")),
             Step::Branch(branch) => format!("branch {}", branch.trained.name),
             Step::Cell(cell) => format!("cell {} {}", cell.objective, of(&cell.deployment, " ")),
             Step::Report => "report".to_string(),
@@ -169,6 +209,11 @@ impl Step {
                 Outputs { made: vec![data()], relied_on: vec![data()], ..Outputs::default() }
             }
             Step::WarmUp => Trained::warm_up().outputs(),
+            Step::Fold(fold) => Trained::fold(*fold).outputs(),
+            Step::Scores(scoring) => {
+                let made = vec![scoring.scores(), scoring.reading()];
+                Outputs { relied_on: made.clone(), made, ..Outputs::default() }
+            }
             Step::Branch(branch) => branch.trained.outputs(),
             Step::Cell(cell) => log_outputs(&cell.log()),
             Step::Chosen(chosen) => log_outputs(&chosen.log()),
@@ -260,6 +305,26 @@ impl Chosen {
     }
 }
 
+impl Scoring {
+    fn slug(&self) -> String {
+        let Scoring { probabilities, temperature, folds } = self;
+        match probabilities {
+            Probabilities::CrossFitted => format!("{probabilities}-{folds}@t{temperature}"),
+            _ => format!("{probabilities}@t{temperature}"),
+        }
+    }
+
+    /// log p by theorem and step.
+    pub(crate) fn scores(&self) -> PathBuf {
+        Path::new(catamount_report::SCORES).join(format!("{}.jsonl", self.slug()))
+    }
+
+    /// How like held-out probabilities they are.
+    pub(crate) fn reading(&self) -> PathBuf {
+        Path::new(catamount_report::SCORES).join(format!("{}.reading.json", self.slug()))
+    }
+}
+
 impl Cell {
     /// A fixed ending after the objective's slug, so that no two cells share files.
     fn slug(&self) -> String {
@@ -275,7 +340,17 @@ impl Cell {
 impl Trained {
     /// The common ancestor.
     pub(crate) fn warm_up() -> Self {
-        Trained { name: WARM_UP.to_string(), slug: WARM_UP.to_string() }
+        Trained { name: WARM_UP.to_string(), slug: WARM_UP.to_string(), training: TRAINING }
+    }
+
+    /// The warm-up without one fold.
+    pub(crate) fn fold(Fold { index, of }: Fold) -> Self {
+        let number = index + 1;
+        Trained {
+            name: format!("fold {number} of {of}"),
+            slug: format!("fold@{number}-of-{of}"),
+            training: "folds",
+        }
     }
 
     /// A branch; `budget` tells those of one objective apart.
@@ -284,7 +359,7 @@ impl Trained {
             Some(budget) => format!("{name}@{budget}"),
             None => name.to_string(),
         };
-        Trained { name: with(objective), slug: with(&slug(objective)) }
+        Trained { name: with(objective), slug: with(&slug(objective)), training: TRAINING }
     }
 
     /// Its name for people.
@@ -303,8 +378,8 @@ impl Trained {
     }
 
     /// Where metrics, events and checkpoints of its training are, under its slug.
-    pub(crate) fn training() -> PathBuf {
-        "training".into()
+    pub(crate) fn training(&self) -> PathBuf {
+        self.training.into()
     }
 
     /// What its generator did over all cells.
@@ -313,8 +388,8 @@ impl Trained {
     }
 
     fn outputs(&self) -> Outputs {
-        let training = Trained::training().join(&self.slug);
-        let metrics = Trained::training().join(format!("{}.metrics.jsonl", self.slug));
+        let training = self.training().join(&self.slug);
+        let metrics = self.training().join(format!("{}.metrics.jsonl", self.slug));
         Outputs {
             made: vec![self.model(), training, metrics.clone()],
             relied_on: vec![self.model(), metrics],

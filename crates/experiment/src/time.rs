@@ -84,9 +84,12 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
             Step::Report => continue,
             Step::WarmUp => Some(Trained::warm_up()),
             Step::Branch(branch) => Some(branch.trained.clone()),
+            // Nobody searches with a fold's model.
             Step::Data
             | Step::Trial(_)
             | Step::Calibration(_)
+            | Step::Fold(_)
+            | Step::Scores(_)
             | Step::Tournament(_)
             | Step::Chosen(_) => None,
         };

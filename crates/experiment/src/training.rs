@@ -1,4 +1,5 @@
-//! The steps that train: the common ancestor, and a branch for each objective.
+//! The steps that train: the common ancestor, what it would be without some of its traces, and a
+//! branch for each objective.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use catamount_base::Stream;
 use catamount_model::{Backend, Config, Model, Tokenizer, open};
 use catamount_objective::{Objective, Surrogate};
 use catamount_traces::Trace;
-use catamount_train::{Dataset, Outcome, Recipe, Run, Weigh, export, prepare, train};
+use catamount_train::{Dataset, Outcome, Recipe, Run, Scores, Weigh, export, prepare, train};
 
 use crate::calibrating;
 use crate::error::{Error, Work};
@@ -15,13 +16,13 @@ use crate::file::TokenizerKind;
 use crate::step::{Branch, Trained, part};
 use crate::study::{Study, say};
 
+/// Held-out traces that a run is measured on, at most.
+const VALIDATED: usize = 200;
+
 /// The training traces: filtered by length, and the first so many by a hash of their names.
-fn traces<B: Backend>(study: &Study<'_, B>) -> Work<Vec<Trace>> {
+pub(crate) fn training_traces<B: Backend>(study: &Study<'_, B>) -> Work<Vec<Trace>> {
     let data = &study.experiment.data;
-    let mut traces = study.traces("train")?;
-    traces.retain(|trace| data.steps.contains(trace.steps.len()));
-    let order = Stream::new(0).named("training");
-    traces.sort_by_key(|trace| order.named(&trace.theorem.name).0);
+    let mut traces = shuffled(study, "train")?;
     traces.truncate(data.limit.unwrap_or(usize::MAX));
     if traces.is_empty() {
         let path = study.path(part("train"));
@@ -30,16 +31,40 @@ fn traces<B: Backend>(study: &Study<'_, B>) -> Work<Vec<Trace>> {
     Ok(traces)
 }
 
+/// The validation traces of the lengths that are trained on, in an order that says nothing of them.
+pub(crate) fn held_out_traces<B: Backend>(study: &Study<'_, B>) -> Work<Vec<Trace>> {
+    shuffled(study, "valid")
+}
+
+fn shuffled<B: Backend>(study: &Study<'_, B>, part: &str) -> Work<Vec<Trace>> {
+    let mut traces = study.traces(part)?;
+    traces.retain(|trace| study.experiment.data.steps.contains(trace.steps.len()));
+    let order = Stream::new(0).named("training");
+    traces.sort_by_key(|trace| order.named(&trace.theorem.name).0);
+    Ok(traces)
+}
+
 /// Trains the common ancestor.
 pub(crate) fn warm_up<B: Backend>(study: &Study<'_, B>) -> Work<()> {
+    let traces = training_traces(study)?;
+    ancestor(study, &Trained::warm_up(), &traces, &traces)
+}
+
+/// Trains as the common ancestor is trained, on these of all training traces.
+pub(crate) fn ancestor<B: Backend>(
+    study: &Study<'_, B>,
+    trained: &Trained,
+    all: &[Trace],
+    traces: &[Trace],
+) -> Work<()> {
     let experiment = study.experiment;
-    let traces = traces(study)?;
     let (model, tokenizer) = match &experiment.model {
         ModelChoice::Pretrained { base } => {
             open(base, &study.backend, experiment.warm_up.lora.is_none())?
         }
         ModelChoice::Scratch { hidden, layers, vocab, positions, tokenizer } => {
-            let steps = traces.iter().flat_map(|trace| &trace.steps);
+            // Of all traces, so that all models of a study have the same tokens.
+            let steps = all.iter().flat_map(|trace| &trace.steps);
             let texts = steps.flat_map(|step| [&step.state, &step.tactic]);
             let tokenizer = match tokenizer {
                 TokenizerKind::Symbols => Tokenizer::train_symbols(texts, *vocab)?,
@@ -52,9 +77,10 @@ pub(crate) fn warm_up<B: Backend>(study: &Study<'_, B>) -> Work<()> {
             (Model::init(Arc::clone(&study.backend), config, seed)?, tokenizer)
         }
     };
-    let objective = Surrogate::new(Objective::Ce, 0);
+    let objective = &Surrogate::new(Objective::Ce, 0);
     let recipe = &experiment.warm_up;
-    finish(study, &Trained::warm_up(), model, &tokenizer, &traces, &objective, recipe)
+    let training = Training { trained, traces, scores: None, objective, recipe };
+    finish(study, model, &tokenizer, &training)
 }
 
 /// Trains one objective's branch from the warm-up.
@@ -69,36 +95,62 @@ pub(crate) fn branch<B: Backend>(study: &Study<'_, B>, branch: &Branch) -> Work<
             clock.surrogate(choice.objective, branch.budget)?
         }
     };
-    let mut recipe = study.experiment.branch.clone();
-    if let Some(floor) = choice.floor {
-        recipe.weights.min = floor;
-    }
-    let traces = traces(study)?;
     let (model, tokenizer) = study.model(&Trained::warm_up(), true)?;
-    finish(study, &branch.trained, model, &tokenizer, &traces, &objective, &recipe)
+    let scores = match &branch.scoring {
+        Some(scoring) => Some(Scores::read(&study.path(scoring.scores()))?),
+        None => None,
+    };
+    let training = Training {
+        trained: &branch.trained,
+        traces: &training_traces(study)?,
+        scores: scores.as_ref(),
+        objective: &objective,
+        recipe: &choice.recipe(&study.experiment.branch),
+    };
+    finish(study, model, &tokenizer, &training)
+}
+
+/// What a model is trained on, and how.
+struct Training<'a> {
+    trained: &'a Trained,
+    traces: &'a [Trace],
+    scores: Option<&'a Scores>,
+    objective: &'a dyn Weigh,
+    recipe: &'a Recipe,
 }
 
 /// Trains from wherever it stands, and exports.
 fn finish<B: Backend>(
     study: &Study<'_, B>,
-    trained: &Trained,
     mut model: Model<B>,
     tokenizer: &Tokenizer,
-    traces: &[Trace],
-    objective: &dyn Weigh,
-    recipe: &Recipe,
+    training: &Training<'_>,
 ) -> Work<()> {
+    let Training { trained, traces, scores, objective, recipe } = training;
     prepare(&mut model, recipe)?;
-    let data = Dataset::tokenize(tokenizer, traces, recipe.max_tokens)?;
-    let folder = study.path(Trained::training());
-    let run = Run::new(&folder, trained.slug(), study.stop).resuming(true).showing(true);
-    let Outcome::Finished(summary) = train(&mut model, &data, objective, recipe, &run)? else {
+    let mut data = Dataset::tokenize(tokenizer, traces, recipe.max_tokens)?;
+    if let Some(scores) = scores {
+        data = data.weighed_by(scores, traces)?;
+    }
+    let mut held_out = held_out_traces(study)?;
+    held_out.truncate(VALIDATED);
+    // Without any that fit, the run is not measured on them.
+    let held_out = Dataset::tokenize(tokenizer, &held_out, recipe.max_tokens).ok();
+    let folder = study.path(trained.training());
+    let run = Run::new(&folder, trained.slug(), study.stop)
+        .resuming(true)
+        .showing(true)
+        .validating(held_out.as_ref());
+    let Outcome::Finished(summary) = train(&mut model, &data, *objective, recipe, &run)? else {
         return Err(Error::Interrupted.into());
     };
-    let loss = summary.last.map_or(String::new(), |last| format!(", loss {:.3}", last.loss));
+    let last = summary.last.as_ref();
+    let loss = last.map_or(String::new(), |last| format!(", loss {:.3}", last.loss));
+    let valid = last.and_then(|last| last.valid.as_ref());
+    let valid = valid.map_or(String::new(), |valid| format!(", held-out loss {:.3}", valid.ce));
     say(format!(
         "  {} steps over {} examples of {} traces ({} too long, {} traces infeasible, {} \
-         skipped){loss}",
+         skipped){loss}{valid}",
         summary.step,
         summary.examples,
         summary.traces,

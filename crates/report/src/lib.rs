@@ -35,5 +35,5 @@ pub use compare::{
 pub use names::TUNED;
 pub use report::{Report, report};
 pub use run::ReportError;
-pub use study::{ObjectiveLabel, PLAN, PlannedCell, PriorLabel, Seeds, StudyPlan};
+pub use study::{ObjectiveLabel, PLAN, PlannedCell, PriorLabel, SCORES, Seeds, StudyPlan};
 pub use table::{Entry, Table};

@@ -12,7 +12,7 @@ use crate::calibration::{CALIBRATIONS, Calibrated};
 use crate::group::Group;
 use crate::names::{CONTROL, Objective, strategy_rank};
 use crate::reading::Reading;
-use crate::study::{PLAN, PlannedCell, StudyPlan};
+use crate::study::{PLAN, PlannedCell, SCORES, StudyPlan};
 use crate::training::Training;
 
 /// Why a folder could not be reported on.
@@ -112,7 +112,7 @@ impl Run {
                 }
             }
         }
-        let folder = dir.join("scores");
+        let folder = dir.join(SCORES);
         if folder.is_dir() {
             for path in listing(&folder, ".reading.json")? {
                 match Reading::read(&path) {

@@ -11,6 +11,9 @@ use serde_json::Value;
 /// The name of the plan in a study's folder.
 pub const PLAN: &str = "plan.json";
 
+/// Where the probabilities that weights rest on are, with what each way of making them came to.
+pub const SCORES: &str = "scores";
+
 /// What was planned, and how the study was made. All of it is optional: a folder of cells that
 /// nobody planned can be reported on too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,12 +1,15 @@
 //! Which probabilities an objective is shown. A model that has seen a theorem's proof finds its
 //! tactics far more probable than one that has not, and a search meets theorems of the second kind.
 
+use std::fmt;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Distribution, LEVELS, QuantileMap, Result, Scores, distance};
 
 /// Where the p_t that weights are computed from come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probabilities {
     /// The model's own, on the traces it is trained on: the paper's reading.
@@ -18,6 +21,16 @@ pub enum Probabilities {
     /// Those of models trained as the warm-up was on all folds of the traces but the one they
     /// judge.
     CrossFitted,
+}
+
+impl fmt::Display for Probabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Probabilities::Training => "training",
+            Probabilities::Mapped => "mapped",
+            Probabilities::CrossFitted => "cross-fitted",
+        })
+    }
 }
 
 /// What one way of making probabilities comes to, beside what it should come to.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use catamount_objective::Objective;
+use catamount_train::Probabilities;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -29,10 +30,35 @@ pub struct ObjectiveFile {
     /// The off-trace prior: what a miss is believed to cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior: Option<PriorFile>,
-    /// A floor on its weights, instead of the recipe's.
+    /// Which probabilities its weights are computed from; the experiment's if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probabilities: Option<Probabilities>,
+    /// The temperature that log p is taken at in weights and loss; the branch recipe's if not
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<TemperatureFile>,
+    /// Weights below this are raised to it; the branch recipe's `weights.min` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub floor: Option<f64>,
+}
+
+/// The temperature that a branch is trained at.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a temperature, or \"deployed\" for that of the evaluation")]
+pub enum TemperatureFile {
+    /// Set by hand.
+    Given(f64),
+    /// That of the evaluation.
+    Named(DeployedTemperature),
+}
+
+/// `"deployed"`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DeployedTemperature {
+    /// The temperature that the branch will be sampled at.
+    Deployed,
 }
 
 /// An off-trace prior.

@@ -6,15 +6,21 @@ use catamount_calibration::LEAST_THEOREMS;
 use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_search::{Overrides, Value};
 use catamount_traces::Share;
+use catamount_train::{Probabilities, Recipe};
 
 use super::{BUDGET, Checked, Refusal, between, once, refuse, setting};
-use crate::experiment::{Evaluation, ObjectiveChoice, PriorChoice, Tune, label};
-use crate::file::{AUTO, DataFile, ObjectiveFile, ObjectiveName, PriorFile, TuneFile};
+use crate::experiment::{Data, Evaluation, ObjectiveChoice, PriorChoice, TraceChoice, Tune, label};
+use crate::file::{
+    AUTO, DataFile, DeployedTemperature, ExperimentFile, ObjectiveFile, ObjectiveName, PriorFile,
+    TemperatureFile, TuneFile,
+};
 
 pub(super) fn objectives(
-    files: &[ObjectiveFile],
+    experiment: &ExperimentFile,
+    data: &Data,
     evaluation: &Evaluation,
 ) -> Checked<Vec<ObjectiveChoice>> {
+    let files = &experiment.objectives;
     if files.is_empty() {
         return refuse("objectives", "is empty; at least one objective is needed");
     }
@@ -31,9 +37,6 @@ pub(super) fn objectives(
         if let Some(budget) = file.budget {
             between(&key("budget"), budget, 1, BUDGET)?;
         }
-        if let Some(floor) = file.floor {
-            between(&key("floor"), floor, 0.0, 1.0)?;
-        }
         let name = file.name.clone().unwrap_or_else(|| label(objective, prior));
         if name.trim().is_empty() {
             return refuse(key("name"), "is empty; leave it out to have one made");
@@ -44,8 +47,19 @@ pub(super) fn objectives(
                 format!("two objectives are called `{name}`; give one of them another name"),
             );
         }
-        let choice =
-            ObjectiveChoice { name, objective, budget: file.budget, prior, floor: file.floor };
+        let (temperature, floor) = own_recipe(&key, file, experiment)?;
+        let choice = ObjectiveChoice {
+            name,
+            objective,
+            budget: file.budget,
+            prior,
+            probabilities: file.probabilities.unwrap_or(experiment.probabilities),
+            temperature,
+            floor,
+        };
+        if let Some(way) = choice.made_beforehand() {
+            probabilities(&key("probabilities"), way, experiment, data)?;
+        }
         if prior == PriorChoice::Fitted {
             for budget in choice.budgets(&evaluation.budgets) {
                 let fit = choice.fit(evaluation, budget);
@@ -66,6 +80,8 @@ fn auto(index: usize, file: &ObjectiveFile) -> Checked<()> {
         ("name", file.name.is_some()),
         ("budget", file.budget.is_some()),
         ("prior", file.prior.is_some()),
+        ("probabilities", file.probabilities.is_some()),
+        ("temperature", file.temperature.is_some()),
         ("floor", file.floor.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
@@ -74,6 +90,57 @@ fn auto(index: usize, file: &ObjectiveFile) -> Checked<()> {
             "is not for `auto`; its candidates are described in [tune]",
         ),
         None => Ok(()),
+    }
+}
+
+/// Refuses probabilities for which there cannot be enough traces, as far as the file tells.
+pub(super) fn probabilities(
+    key: &str,
+    way: Probabilities,
+    file: &ExperimentFile,
+    data: &Data,
+) -> Checked<()> {
+    let nothing = matches!(data.split.valid, Share::Count(0) | Share::Fraction(0.0));
+    match way {
+        Probabilities::Training => Ok(()),
+        _ if nothing && !matches!(data.traces, TraceChoice::Parts { .. }) => refuse(
+            key,
+            format!("is {way}, which needs validation traces; data.split leaves none for them"),
+        ),
+        Probabilities::CrossFitted if data.limit.is_some_and(|n| n < file.folds) => refuse(
+            "folds",
+            format!("is {}, more than data.limit leaves traces to train on", file.folds),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The temperature and the floor of an objective's branches.
+fn own_recipe(
+    key: &dyn Fn(&str) -> String,
+    file: &ObjectiveFile,
+    experiment: &ExperimentFile,
+) -> Checked<(f64, f64)> {
+    let mut recipe = experiment.branch.clone();
+    if let Some(temperature) = file.temperature {
+        recipe.temperature = match temperature {
+            TemperatureFile::Given(temperature) => temperature,
+            TemperatureFile::Named(DeployedTemperature::Deployed) => {
+                experiment.evaluation.temperature
+            }
+        };
+    }
+    if let Some(floor) = file.floor {
+        between(&key("floor"), floor, 0.0, 1.0)?;
+        recipe.weights.min = floor;
+    }
+    match recipe.check() {
+        Err(catamount_train::Error::Setting { value, wanted, key: what }) => {
+            let own = if what == "temperature" { "temperature" } else { "floor" };
+            refuse(key(own), format!("makes {what} {value}; it must be {wanted}"))
+        }
+        Err(other) => refuse(key("objective"), other.to_string()),
+        Ok(()) => Ok((recipe.temperature, recipe.weights.min)),
     }
 }
 
@@ -93,7 +160,7 @@ fn prior(objective: Objective, file: &ObjectiveFile) -> std::result::Result<Prio
     }
 }
 
-pub(super) fn tune(file: &TuneFile) -> Checked<Tune> {
+pub(super) fn tune(file: &TuneFile, branch: &Recipe) -> Checked<Tune> {
     if file.temperatures.is_empty() {
         return refuse("tune.temperatures", "is empty; at least one temperature is needed");
     }
@@ -122,7 +189,11 @@ pub(super) fn tune(file: &TuneFile) -> Checked<Tune> {
         return refuse("tune.floors", "is empty; 0 is no floor");
     }
     for (index, &floor) in file.floors.iter().enumerate() {
-        between(&format!("tune.floors[{index}]"), floor, 0.0, 1.0)?;
+        let key = format!("tune.floors[{index}]");
+        between(&key, floor, 0.0, 1.0)?;
+        if let Some(max) = branch.weights.max.filter(|max| *max < floor) {
+            return refuse(key, format!("is {floor}, above branch.weights.max, which is {max}"));
+        }
     }
     once("tune.floors", &file.floors)?;
     if !file.fitted && file.shares.is_empty() {

@@ -1,6 +1,7 @@
 //! What a file may say, and what each slip is told.
 
 use catamount_search::StrategyKind;
+use catamount_train::Probabilities;
 
 use super::*;
 
@@ -119,6 +120,55 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
 }
 
 const PRIOR: &str = "objectives[0].prior";
+
+/// Put in place of an objective's line, under a study whose probabilities are made beforehand.
+const AUTO: &str = "objective = \"ce\"\n[[objectives]]\nobjective = \"auto\"";
+
+#[test]
+fn probabilities_temperatures_and_floors_are_resolved_for_each_objective() {
+    let text = SHORT.replace(
+        "objective = \"ce\"",
+        "objective = \"ce\"\n[[objectives]]\nobjective = \"ua\"\nprobabilities = \"mapped\"\n\
+         temperature = \"deployed\"\nfloor = 0.1\n[[objectives]]\nobjective = \"bfs\"\n\
+         temperature = 1.2",
+    );
+    let text = text.replace("name = \"mine\"", "name = \"mine\"\nfolds = 5");
+    let study = Experiment::parse(&text, "short.toml").unwrap();
+    assert_eq!(study.folds, 5);
+    let of = |i: usize| {
+        let recipe = study.objectives[i].recipe(&study.branch);
+        (study.objectives[i].made_beforehand(), recipe.temperature, recipe.weights.min)
+    };
+    assert_eq!(of(0), (None, 1.0, 0.0));
+    assert_eq!(of(1), (Some(Probabilities::Mapped), 0.8, 0.1));
+    assert_eq!((of(2).1, of(2).2), (1.2, 0.0));
+    let whole = toml::to_string(&study.file).unwrap();
+    assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), study);
+}
+
+#[test]
+fn probabilities_that_cannot_be_made_are_refused() {
+    let ua = "objective = \"ua\"\nprobabilities = \"mapped\"";
+    let crossed = "objective = \"ua\"\nprobabilities = \"cross-fitted\"";
+    let none = "\"set.mm\", split = \"0.9,0.0,0.1\"";
+    for (objective, old, new, key, reason) in [
+        (ua, "\"set.mm\"", none, "objectives[0].probabilities", "needs validation traces"),
+        (crossed, "\"set.mm\"", "\"set.mm\", limit = 2", "folds", "data.limit"),
+        (crossed, "\"mine\"", "\"mine\"\nfolds = 1", "folds", "from 2 to 20"),
+        (crossed, "\"mine\"", "\"mine\"\nfolds = 21", "folds", "from 2 to 20"),
+        (ua, "mapped", "guessed", "objectives[0].probabilities", "guessed"),
+        (ua, "mapped\"", "mapped\"\nfloor = 2", "objectives[0].floor", "from 0 to 1"),
+        (ua, "mapped\"", "mapped\"\ntemperature = 0", "objectives[0].temperature", "above 0"),
+        (ua, "mapped\"", "mapped\"\ntemperature = \"hot\"", "objectives[0]", "deployed"),
+        (AUTO, "\"set.mm\"", none, "probabilities", "needs validation traces"),
+        (AUTO, "\"auto\"", "\"auto\"\ntemperature = 1", "objectives[1].temperature", "[tune]"),
+    ] {
+        let text = SHORT.replace("objective = \"ce\"", objective).replace(old, new);
+        let text = text.replace("name =", "probabilities = \"mapped\"\nname =");
+        let said = refusal(&text);
+        assert!(said.contains(&format!(": {key}")) && said.contains(reason), "{new}: {said}");
+    }
+}
 
 fn shape(hidden: usize, layers: u64) -> String {
     format!(
