@@ -27,7 +27,7 @@ const COMMANDS: [(&str, &str); 22] = [
     ("data stats t.jsonl", ""),
     ("prove goal --database d.mm --policy replay:t.jsonl --strategy bfs --budget 8", ""),
     ("prove goal --database d.mm --policy replay:t.jsonl --strategy bfs --budget 8 --tree", ""),
-    ("prove goal --database d.mm --policy replay:t.jsonl --strategy bfs --budget 0", ""),
+    ("prove goal --database d.mm --policy replay:t.jsonl --strategy bfs --budget 1", ""),
     (
         "eval --database d.mm --theorems t.jsonl --policy replay:t.jsonl --strategy bfs --budget 8 \
          --out again.jsonl",

@@ -106,7 +106,7 @@ fn what_cannot_be_fitted_or_chosen_is_refused() {
     assert!(said.contains("objective = \"auto\""), "{said}");
     let auto = one.replace("{ objective = \"bfs\" }", "{ objective = \"auto\" }");
     let said = refused(auto.replace("0.5,0.2,0.3", "0.7,0,0.3"), "run");
-    assert!(said.contains("data.split: leaves no validation theorems"), "{said}");
+    assert!(said.contains("data.split: leaves 0 validation theorems"), "{said}");
     let counted = refused(auto.replace("0.5,0.2,0.3", "rest,39,50"), "run");
     assert!(counted.contains("at least 40 are needed"), "{counted}");
     assert!(!folder.join("x").exists(), "nothing was begun");

@@ -11,7 +11,7 @@ use catamount_metamath::{Database, Extraction};
 use crate::random::Random;
 
 /// Databases given to one process of `metamath`: starting it costs more than its verdict.
-const BATCH: usize = 100;
+const BATCH: usize = 30;
 
 /// The database that is mutated: it has hypotheses, distinct-variable conditions, dummies, local
 /// declarations, both formats of proofs and a comment inside one.

@@ -309,15 +309,13 @@ fn a_failed_save_leaves_the_old_checkpoint() {
     let model = model(Family::Llama, true);
     save(&model, &tokenizer(), &folder.0).unwrap();
     let before = std::fs::read(folder.0.join("model.safetensors")).unwrap();
-    // The name of the unfinished file is taken by a folder, so writing it fails as it would on a
-    // full disk.
-    std::fs::create_dir(folder.0.join("model.safetensors.unfinished")).unwrap();
-    assert!(
-        save(&model, &tokenizer(), &folder.0)
-            .unwrap_err()
-            .to_string()
-            .contains("model.safetensors")
-    );
+    // The name of the first file is taken by a folder, so it cannot be given its final name.
+    let config = folder.0.join("config.json");
+    std::fs::remove_file(&config).unwrap();
+    std::fs::create_dir_all(config.join("in the way")).unwrap();
+    let other = crate::model(Family::Llama, false);
+    let error = save(&other, &tokenizer(), &folder.0).unwrap_err().to_string();
+    assert!(error.contains("config.json"), "{error}");
     assert_eq!(std::fs::read(folder.0.join("model.safetensors")).unwrap(), before);
 }
 

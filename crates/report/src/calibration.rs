@@ -100,7 +100,7 @@ mod tests {
             let tactics = serde_json::to_string(tactics).unwrap();
             let line = format!(
                 r#"{{"theorem": "{name}", "outcome": "{outcome}", "expansions": {expansions},
-                    "tactics": {tactics}, "valid": 0, "rejected": 0, "duplicates": 0,
+                    "tactics": {tactics}, "valid": 0, "rejected": 0, "duplicates": 0, "distinct": 0,
                     "depths": [], "tokens": 0}}"#
             );
             serde_json::from_str(&line).unwrap()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_report::{ReportError, report};
-use synthetic::{Plan, manifest, record, theorem, write_cell, write_run};
+use synthetic::{Plan, demonstrated, manifest, record, theorem, write_cell, write_run};
 
 fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
@@ -232,7 +232,11 @@ fn one_sided(n: usize, winner: &str) -> String {
         let outcome = if objective == winner { Outcome::Proved } else { Outcome::Budget };
         let records: Vec<Record> = names
             .iter()
-            .map(|name| Record { outcome, ..record(name, objective, "bfs", 16, 1) })
+            .map(|name| {
+                let proved = outcome == Outcome::Proved;
+                let tactics = if proved { demonstrated(name) } else { Vec::new() };
+                Record { outcome, tactics, ..record(name, objective, "bfs", 16, 1) }
+            })
             .collect();
         write_cell(&dir.path().join("cells"), &manifest(objective, "bfs", 16, 1, n), &records);
     }

@@ -9,8 +9,8 @@ use catamount_model::{Backend, Config, Cpu, Model, load, load_adapter};
 use catamount_objective::{Dual, Objective, Status, Strategy, Surrogate};
 use catamount_search::Stream;
 use catamount_train::{
-    Custom, Dataset, Error, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export,
-    prepare, score, train,
+    Custom, Dataset, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export, prepare,
+    score, train,
 };
 use common::{data, lora, metrics, model, recipe, tokenizer, traces};
 
@@ -269,10 +269,7 @@ fn models_that_cannot_be_trained_are_refused_in_words() {
     let error =
         train(&mut model(&tokenizer), &data, &ce(), &bad, &Run::new(folder.path(), "y", &go))
             .unwrap_err();
-    assert!(
-        matches!(&error, Error::Recipe(reason) if reason.contains("optimizer.lr = 40")),
-        "{error}"
-    );
+    assert!(error.to_string().contains("optimizer.lr = 40"), "{error}");
 }
 
 /// Retry in place: what best-first search is on a trace.

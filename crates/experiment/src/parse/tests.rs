@@ -74,7 +74,7 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
         ("\"set.mm\"", "\"set.mm\", train = \"a\"", 3, "data.valid", "is missing"),
         ("\"set.mm\"", "\"set.mm\", test = \"a\", traces = \"b\"", 3, "data.traces", "beside"),
         ("objective = \"ce\"", "objective = \"ce\"\nprior = \"fitted\"", 8, PRIOR, "no budget"),
-        ("objective = \"ce\"", "objective = \"auto\"", 7, "objectives[0].objective", "control"),
+        ("objective = \"ce\"", "objective = \"auto\"", 6, "objectives", "only `auto`"),
         ("objective = \"ce\"", "objective = \"auto\"\nfloor = 1", 8, "objectives[0].floor", "auto"),
         ("[evaluation]", "[tune]\ntemperatures = [0]", 10, "tune.temperatures[0]", "is 0"),
         ("[evaluation]", "[tune]\nobjectives = [\"ce\"]", 10, "tune.objectives[0]", "always"),
