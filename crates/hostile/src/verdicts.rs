@@ -110,6 +110,17 @@ pub fn metamath(texts: &[String], folder: &Path) -> Result<Vec<bool>> {
         .context("this needs the program `metamath` (Debian package metamath)")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let parts: Vec<&str> = said.split("MM> read '").skip(1).collect();
+    // A database may upset `metamath` so that it asks a question and gives up: the others are then
+    // judged one by one, and that one is not accepted.
+    if parts.len() != texts.len() && said.contains("program was aborted") {
+        return match texts {
+            [_] => Ok(vec![false]),
+            many => many
+                .iter()
+                .map(|text| Ok(metamath(std::slice::from_ref(text), folder)?[0]))
+                .collect(),
+        };
+    }
     if parts.len() != texts.len() {
         bail!("metamath judged {} of {} databases: {said}", parts.len(), texts.len());
     }
