@@ -18,9 +18,11 @@ from .traces import Path, Trace, dump, read_traces
 __all__ = ["Run", "search"]
 
 COLUMNS = (
-    "theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "distinct", "duplicates", "depths", "tokens",
-    "reason",
+    "theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "distinct",
+    "duplicates", "redrawn", "drawn_out", "depths", "tokens", "reason",
 )  # fmt: skip
+LEFT_OUT = {"redrawn": 0, "drawn_out": 0}
+"""What a record does not say, where that is a value."""
 Theorems = Union[Path, Iterable[Union[Trace, str]]]
 
 
@@ -47,7 +49,7 @@ class Run:
 
     def columns(self) -> dict[str, list[Any]]:
         """The records as columns, for pandas and polars."""
-        return {name: [record.get(name) for record in self.records] for name in COLUMNS}
+        return {name: [record.get(name, LEFT_OUT.get(name)) for record in self.records] for name in COLUMNS}
 
 
 @dataclass
@@ -145,10 +147,16 @@ def search(
             progress(result["record"])
 
     listen = finished if files is None or progress is not None else None
-    spent = _catamount.run(cell.environment.native(), native, json.dumps(left), json.dumps(cell.terms), files, listen)
-    if files is not None:
-        results = json.loads(files.records())
-        files.settle(cell.order)
+    theorems_left, terms = json.dumps(left), json.dumps(cell.terms)
+    try:
+        spent = _catamount.run(cell.environment.native(), native, theorems_left, terms, files, listen)
+        if files is not None:
+            results = json.loads(files.records())
+            files.settle(cell.order)
+    finally:
+        # A traceback that somebody keeps must not keep the files.
+        if files is not None:
+            files.close()
     records = [results[name] for name in cell.order if name in results]
     seconds = dict(zip(("policy", "waiting", "total"), spent))
     return Run(records, seconds, None if out is None else os.fspath(out), {} if files else kept)
@@ -178,7 +186,10 @@ def plan(
     if not (callable(policy) or isinstance(policy, _Native)):
         raise TypeError(f"policy must be callable or one of Catamount's, not {type(policy).__name__}")
     prover = _environment(environment, database)
-    changes = {**sampling(policy), **(settings or {})}
+    changes = sampling(policy)
+    for key, value in (settings or {}).items():
+        if changes.setdefault(key, value) != value:
+            raise ValueError(f"{key} is {value} in settings, but the policy's own is {changes[key]}")
     if max_depth is not None:
         changes["max_depth"] = max_depth
     deployment = json.loads(_catamount.deployment(strategy, budget, json.dumps(changes)))

@@ -18,10 +18,12 @@ Path = Union[str, "os.PathLike[str]"]
 def read_log(path: Path) -> dict[str, Any]:
     """A cell's log as a dictionary of columns of equal length, one row per theorem.
 
-    `pandas.DataFrame(read_log(path))` and `polars.DataFrame(read_log(path))` both work. Columns: theorem, outcome (proved,
-    exhausted, budget, time, error), proved, expansions, valid, rejected, distinct, duplicates, tokens, demonstrated (steps of
-    the demonstrated proof, None where unknown), tactics (the proof), depths (expansions at each depth), reason (of an
-    error). Of a theorem that was tried again after an error, the last result counts.
+    `pandas.DataFrame(read_log(path))` and `polars.DataFrame(read_log(path))` both work. Columns:
+    theorem, outcome (proved, exhausted, budget, time, error), proved, expansions, valid, rejected,
+    distinct, duplicates, redrawn and drawn_out (draws repeated and nodes with nothing left to draw,
+    where samples are distinct), tokens, demonstrated (steps of the demonstrated proof, None where
+    unknown), tactics (the proof), depths (expansions at each depth), reason (of an error). Of a
+    theorem that was tried again after an error, the last result counts.
     """
     return _catamount.read_log(os.fspath(path))
 

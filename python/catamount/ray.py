@@ -113,22 +113,26 @@ def search(
     )
     started = time.monotonic()
     files = _catamount.Cell(os.fspath(out), json.dumps(cell.manifest), trees)
-    done = set(files.completed())
-    left = [entry for entry in cell.entries if entry["theorem"]["name"] not in done]
-    chunks = deque(left[first : first + chunk] for first in range(0, len(left), chunk))
-    if workers is None:
-        workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
-    actor = ray.remote(**{"num_cpus": 1, **(actor_options or {})})(Worker)
-    arguments = (cell.environment, policy_factory or policy, cell.terms, policy_factory is not None)
-    team = _Team(actor, arguments, chunks, min(workers, len(chunks)))
     try:
-        for text in team.results():
-            if files.append(text) and progress is not None:
-                progress(json.loads(text)["record"])
+        done = set(files.completed())
+        left = [entry for entry in cell.entries if entry["theorem"]["name"] not in done]
+        chunks = deque(left[first : first + chunk] for first in range(0, len(left), chunk))
+        if workers is None:
+            workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        actor = ray.remote(**{"num_cpus": 1, **(actor_options or {})})(Worker)
+        arguments = (cell.environment, policy_factory or policy, cell.terms, policy_factory is not None)
+        team = _Team(actor, arguments, chunks, min(workers, len(chunks)))
+        try:
+            for text in team.results():
+                if files.append(text) and progress is not None:
+                    progress(json.loads(text)["record"])
+        finally:
+            team.dismiss()
+        records = json.loads(files.records())
+        files.settle(cell.order)
     finally:
-        team.dismiss()
-    records = json.loads(files.records())
-    files.settle(cell.order)
+        # A traceback that somebody keeps must not keep the files.
+        files.close()
     total = time.monotonic() - started
     return Run([records[name] for name in cell.order if name in records], {"total": total}, os.fspath(out))
 

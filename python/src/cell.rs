@@ -26,7 +26,7 @@ impl From<Finished> for Result {
     }
 }
 
-/// A cell, open for appending. `None` once it is settled.
+/// A cell, open for appending. `None` once it is settled or closed.
 #[pyclass(frozen, module = "catamount._catamount")]
 pub struct Cell(Arc<Mutex<Option<catamount_evaluate::Cell>>>);
 
@@ -42,7 +42,7 @@ impl Cell {
 }
 
 fn settled() -> PyErr {
-    PyValueError::new_err("the cell is complete and closed")
+    PyValueError::new_err("the cell is closed")
 }
 
 #[pymethods]
@@ -75,10 +75,18 @@ impl Cell {
         Ok(true)
     }
 
-    /// The last record of every theorem, as a JSON object.
+    /// The last record of every theorem, as a JSON object. Which cell they belong to is left out:
+    /// whether a log was resumed is not to be seen in them.
     fn records(&self) -> PyResult<String> {
         let cell = self.lock();
-        to_json(cell.as_ref().ok_or_else(settled)?.records())
+        let mut records = cell.as_ref().ok_or_else(settled)?.records().clone();
+        records.values_mut().for_each(|record| record.cell.clear());
+        to_json(&records)
+    }
+
+    /// Lets go of the files, so that they can be opened again.
+    fn close(&self) {
+        self.lock().take();
     }
 
     /// Puts the complete log into the pool's order and closes it.

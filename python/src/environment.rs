@@ -36,7 +36,10 @@ impl Environment {
     /// Lean 4, behind a pool of server processes: a Lake project's own toolchain, or core Lean as
     /// WebAssembly.
     #[staticmethod]
-    #[pyo3(signature = (project=None, root=None, imports=None, workers=2, heartbeats=200_000, request_limit=60.0, memory_mb=2600))]
+    #[pyo3(signature = (
+        project=None, root=None, imports=None, workers=2, heartbeats=200_000, request_limit=60.0,
+        memory_mb=2600
+    ))]
     #[expect(clippy::too_many_arguments, reason = "the Python side names them")]
     fn lean(
         py: Python<'_>,

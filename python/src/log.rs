@@ -61,6 +61,8 @@ pub fn read_log(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     columns.set_item("rejected", number(|record| record.rejected))?;
     columns.set_item("distinct", number(|record| record.distinct))?;
     columns.set_item("duplicates", number(|record| record.duplicates))?;
+    columns.set_item("redrawn", number(|record| record.redrawn))?;
+    columns.set_item("drawn_out", number(|record| record.drawn_out))?;
     columns.set_item("tokens", number(|record| record.tokens))?;
     columns.set_item(
         "demonstrated",

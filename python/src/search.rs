@@ -146,5 +146,10 @@ pub fn run(
         return Err(error);
     }
     let timing = timings.into_iter().next().unwrap_or_default();
+    if let Some(cell) = &cell
+        && let Some(cell) = cell.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+    {
+        cell.add_timing(timing).map_err(cell_error)?;
+    }
     Ok((timing.policy, timing.waiting, timing.total))
 }

@@ -76,6 +76,15 @@ def test_a_log_is_a_table_with_a_manifest(theorems, database, traces, tmp_path):
     assert all(len(trees[r["theorem"]]["expansions"]) == r["expansions"] for r in result.records)
 
 
+def test_distinct_samples_of_a_python_policy(theorems, database, traces, tmp_path):
+    policy, log = Demonstrator(traces), tmp_path / "a.jsonl"
+    result = run(theorems, database, policy, settings={"distinct": True}, strategy="dfs", out=log)
+    assert catamount.read_manifest(log)["identity"]["deployment"]["distinct"] is True
+    columns = catamount.read_log(log)
+    assert columns["redrawn"].sum() > 0
+    assert list(columns["redrawn"]) == result.columns()["redrawn"]
+
+
 class Fragile(Demonstrator):
     """Fails at the question number given, by raising or by answering with an exception."""
 
@@ -102,12 +111,14 @@ def test_after_a_failure_the_same_call_goes_on(theorems, database, traces, tmp_p
         assert run(theorems, database, fragile, **arguments).outcomes["error"] == 1
         assert "out of reach" in str([r for r in catamount.read_log(log)["reason"] if r])
     else:
-        with pytest.raises(ConnectionError, match="out of reach"):
+        with pytest.raises(ConnectionError, match="out of reach") as kept:
             run(theorems, database, fragile, **arguments)
+        # Whoever holds the traceback does not hold the files.
+        assert kept.tb is not None
     before = sum(outcome != "error" for outcome in catamount.read_log(log)["outcome"])
     assert before < len(traces)
-    again = Demonstrator(traces)
-    run(theorems, database, again, out=log)
+    whole = run(theorems, database, Demonstrator(traces), out=tmp_path / "whole.jsonl")
+    assert run(theorems, database, Demonstrator(traces), out=log).records == whole.records
     assert log.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
@@ -130,6 +141,7 @@ def test_wrong_arguments_are_named(theorems, database, traces, tmp_path):
     for arguments, words in [
         ({"strategy": "bsf"}, "unknown strategy `bsf`"),
         ({"settings": {"bfs_beem": 2}}, "bfs_beem"),
+        ({"settings": {"temperature": -1.0}}, "temperature"),
         ({"environment": "coq"}, "'metamath' and 'lean'"),
         ({"steps": "5-2"}, "steps"),
         ({"steps": "90-"}, "no theorem of 90- steps"),
@@ -137,6 +149,9 @@ def test_wrong_arguments_are_named(theorems, database, traces, tmp_path):
     ]:
         with pytest.raises(ValueError, match=words):
             run(theorems, database, policy, **arguments)
+    with pytest.raises(ValueError, match="temperature is 0.5 in settings, but the policy's own is 0.8"):
+        settings = {"temperature": 0.5}
+        run(theorems, database, catamount.NgramPolicy(theorems), settings=settings)
     run(theorems, database, policy, out=tmp_path / "a.jsonl")
     with pytest.raises(ValueError, match="seed was 42 and is now 7"):
         run(theorems, database, policy, out=tmp_path / "a.jsonl", seed=7)
