@@ -4,12 +4,17 @@
 CARGO ?= cargo
 export CATAMOUNT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: help build demo test lint bench test-integrations setup-demo setup-test fuzz verdicts faults
+.PHONY: help build install wheel docs screenshots demo test lint bench test-integrations setup-demo \
+  setup-test fuzz verdicts faults
 
 help:
 	@echo 'make demo               the main job on the embedded prover: train, search, report (about ten minutes on two cores)'
 	@echo 'make test               formatting, lints and every test that needs no multi-gigabyte install'
 	@echo 'make test-integrations  tests against PyTorch, transformers, PEFT, Ray and llama.cpp'
+	@echo 'make install            the catamount command into Cargo'"'"'s folder of programs'
+	@echo 'make wheel              a Python wheel with the package and the command, in dist/'
+	@echo 'make docs               the documentation as a site, in target/book'
+	@echo 'make screenshots        pictures of a report (STUDY=FOLDER) for docs/images'
 	@echo 'make bench              every benchmark, as ratios within one run'
 	@echo 'make fuzz               100,000 mutated files against every parser (minutes)'
 	@echo 'make verdicts           4,000 mutated Metamath databases and proofs, judged here and by metamath'
@@ -18,6 +23,20 @@ help:
 
 build:
 	$(CARGO) build --release -p catamount
+
+install:
+	$(CARGO) install --locked --path crates/catamount
+
+wheel:
+	scripts/wheel.sh
+
+docs:
+	scripts/docs.sh
+
+STUDY ?= demo-out
+screenshots:
+	CATAMOUNT_STUDY=$(abspath $(STUDY)) CATAMOUNT_SCREENSHOTS=$(CURDIR)/docs/images \
+	  $(CARGO) test --release --workspace --test browser pictures
 
 setup-demo:
 	@scripts/install.sh metamath:metamath metamath-databases fc-list:fontconfig fonts-dejavu-core

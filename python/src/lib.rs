@@ -10,6 +10,7 @@ use catamount_search::StrategyKind;
 use pyo3::prelude::*;
 
 mod cell;
+mod command;
 mod dual;
 mod environment;
 mod log;
@@ -36,6 +37,7 @@ fn _catamount(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<environment::Session>()?;
     module.add_class::<policy::NativePolicy>()?;
     module.add_class::<cell::Cell>()?;
+    module.add_function(wrap_pyfunction!(command::command_line, module)?)?;
     module.add_function(wrap_pyfunction!(weights::weigh_f32, module)?)?;
     module.add_function(wrap_pyfunction!(weights::weigh_f64, module)?)?;
     module.add_function(wrap_pyfunction!(weights::time_weigh, module)?)?;

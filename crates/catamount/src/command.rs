@@ -1,4 +1,17 @@
-//! How this process was called, for manifests.
+//! How the command line was called, for manifests.
+
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+static ARGUMENTS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Keeps the arguments of this call. They are not always the process's: in Python these begin with
+/// the interpreter.
+pub fn remember(arguments: &[OsString]) {
+    let text = arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    // Of several calls in one process, the first names all: only tests call twice.
+    let _ = ARGUMENTS.set(text.collect());
+}
 
 /// The command line, with arguments quoted where a shell would need it and without passwords.
 pub fn line() -> String {
@@ -11,7 +24,7 @@ pub fn line() -> String {
         }
     };
     std::iter::once("catamount".to_string())
-        .chain(std::env::args().skip(1).map(|argument| without_password(&argument)))
+        .chain(ARGUMENTS.get().into_iter().flatten().map(|argument| without_password(argument)))
         .map(quote)
         .collect::<Vec<_>>()
         .join(" ")

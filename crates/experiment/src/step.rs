@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use catamount_evaluate::sibling;
 use catamount_objective::Objective;
+pub(crate) use catamount_report::WARM_UP;
 use catamount_search::Deployment;
 use catamount_train::Probabilities;
 
 use crate::experiment::ObjectiveChoice;
 use crate::slug::slug;
 
-/// The name of the common ancestor.
-pub(crate) const WARM_UP: &str = "warm-up";
 /// Where the training of the warm-up and of the branches is written.
 const TRAINING: &str = "training";
 

@@ -1,17 +1,17 @@
 // The search viewer: one tree, expansion by expansion.
 'use strict';
 (() => {
-  const source = document.getElementById('trees');
-  if (!source) return;
-  const data = JSON.parse(source.textContent), text = (i) => data.strings[i] || '';
-  const at = (id) => document.getElementById(id);
+  const data = Page.trees;
+  if (!data) return;
+  const { escape } = Page, at = (id) => document.getElementById(id);
   const OPEN = 0, PROVED = 1, REJECTED = 2;
   const glyph = ['\u25e6', '\u2713', '\u00d7'], verdicts = ['open', 'proved', 'rejected'];
-  const escape = (s) => s.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
   const signed = (v, digits) => v.toFixed(digits).replace('-', '\u2212');
   let tree = null, now = 0, playing = 0;
 
   const theorem = () => data.theorems[Number(at('v-theorem').value)];
+  // A theorem that was asked for later brings texts of its own.
+  const text = (i) => (theorem().strings || data.strings)[i] || '';
   const cell = () => theorem().cells[Number(at('v-cell').value)];
 
   // Nodes by the expansion that made them, 0 for the root: parent, depth, children, and whether they lie on the demonstrated
@@ -159,6 +159,36 @@
     open();
   }
 
+  // The address names the theorem, the search and the expansion.
+  function place() {
+    Page.at('searches', { theorem: theorem().name, search: cell().key, ...(now < tree.length - 1 ? { at: now } : {}) });
+  }
+
+  async function wanted(link) {
+    const name = link.get('theorem');
+    let number = data.theorems.findIndex((t) => t.name === name);
+    if (number < 0 && Page.served) {
+      const found = await (await fetch(`trees.json?${new URLSearchParams({ theorem: name })}`)).json();
+      if (found.theorems.length && found.theorems[0].cells.length) {
+        number = data.theorems.push({ ...found.theorems[0], strings: found.strings }) - 1;
+        theorems();
+      }
+    }
+    if (number < 0) {
+      at('v-detail').innerHTML = `<dt>${escape(name)}</dt><dd>no tree of this theorem was kept; <code>evaluation.trees</code> says for how many theorems they are</dd>`;
+      return;
+    }
+    at('v-theorem').value = number;
+    cells();
+    const search = theorem().cells.findIndex((c) => c.key === link.get('search'));
+    if (search >= 0) { at('v-cell').value = search; open(); }
+    if (link.has('at')) go(Number(link.get('at')));
+  }
+
+  function theorems() {
+    at('v-theorem').innerHTML = data.theorems.map((t, i) => `<option value="${i}">${escape(t.name)}</option>`).join('');
+  }
+
   function stop() {
     clearInterval(playing);
     playing = 0;
@@ -179,13 +209,15 @@
   at('v-next').addEventListener('click', () => { stop(); go(now + 1); });
   at('v-time').addEventListener('input', () => { stop(); go(Number(at('v-time').value)); });
   at('v-rejected').addEventListener('change', draw);
-  at('v-cell').addEventListener('change', open);
-  at('v-theorem').addEventListener('change', cells);
+  at('v-cell').addEventListener('change', () => { open(); place(); });
+  at('v-theorem').addEventListener('change', () => { cells(); place(); });
+  at('v-time').addEventListener('change', place);
+  Page.on('searches', wanted);
   const jump = (e) => { const mark = e.target.closest('[data-id]'); if (mark) { stop(); go(Number(mark.dataset.id)); } };
   at('v-pane').addEventListener('click', jump);
   at('v-log').addEventListener('click', jump);
   let width = 0;
   addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
-  at('v-theorem').innerHTML = data.theorems.map((t, i) => `<option value="${i}">${escape(t.name)}</option>`).join('');
+  theorems();
   cells();
 })();

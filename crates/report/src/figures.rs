@@ -11,6 +11,7 @@ mod training;
 use catamount_figure::Chart;
 
 use crate::run::Run;
+use success::Cost;
 
 /// A figure with the name of its files and a sentence for the page.
 pub(crate) struct Drawn {
@@ -24,7 +25,13 @@ pub(crate) fn all(run: &Run) -> Vec<Drawn> {
     let mut figures: Vec<Drawn> =
         run.budgets().into_iter().rev().map(|budget| rates::figure(run, budget)).collect();
     figures.extend(gain::figure(run));
-    figures.extend(run.budgets().into_iter().rev().map(|budget| success::figure(run, budget)));
+    let budgets = run.budgets();
+    figures.extend(
+        budgets.iter().rev().filter_map(|budget| success::figure(run, *budget, Cost::Expansions)),
+    );
+    for cost in [Cost::Distinct, Cost::Tokens] {
+        figures.extend(budgets.last().and_then(|budget| success::figure(run, *budget, cost)));
+    }
     figures.extend(depths::figure(run));
     figures.extend(training::figures(run));
     figures.extend(probabilities::figure(run));

@@ -1,7 +1,8 @@
 //! Tables, figures and the page made from logs.
 //!
 //! Everything in a report is generated from the files of a run folder; nothing is typed in.
-//! [`compare`] sets two logs against each other, [`report`] writes the whole study.
+//! [`compare`] sets two logs against each other, [`report`] writes the whole study, and a
+//! [`Server`] shows it while it runs.
 //!
 //! ```no_run
 //! let comparison = catamount_report::compare("ce.jsonl".as_ref(), "bfs.jsonl".as_ref())?;
@@ -17,11 +18,14 @@ mod calibration;
 mod compare;
 mod figures;
 mod group;
+mod live;
 mod names;
+mod outcomes;
 mod page;
 mod reading;
 mod report;
 mod run;
+mod server;
 mod study;
 mod table;
 mod tables;
@@ -35,5 +39,11 @@ pub use compare::{
 pub use names::TUNED;
 pub use report::{Report, report};
 pub use run::ReportError;
-pub use study::{ObjectiveLabel, PLAN, PlannedCell, PriorLabel, SCORES, Seeds, StudyPlan};
+pub use server::Server;
+pub use study::{ObjectiveLabel, PLAN, PlannedCell, PriorLabel, SCORES, Seeds, StudyPlan, WARM_UP};
 pub use table::{Entry, Table};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,48 +1,96 @@
 //! The page: one self-contained file, and the same findings as Markdown.
 
 mod findings;
+mod glossary;
 mod provenance;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use catamount_figure::stylesheet;
 use serde::Serialize;
 
 use crate::figures::Drawn;
+use crate::outcomes::outcomes;
 use crate::run::Run;
 use crate::table::{Table, html as escape};
 use crate::trees::Sample;
 
 const CSS: &str = include_str!("../assets/page.css");
 const THEME: &str = include_str!("../assets/theme.js");
+const PAGE: &str = include_str!("../assets/page.js");
+const LIVE: &str = include_str!("../assets/live.js");
+const THEOREMS: &str = include_str!("../assets/theorems.js");
 const WEIGHTS: &str = include_str!("../assets/weights.js");
 const EXPLORER: &str = include_str!("../assets/explorer.js");
 const VIEWER: &str = include_str!("../assets/viewer.js");
 const EXPLORER_HTML: &str = include_str!("../assets/explorer.html");
 const VIEWER_HTML: &str = include_str!("../assets/viewer.html");
+const THEOREMS_HTML: &str = include_str!("../assets/theorems.html");
+const LIVE_HTML: &str = include_str!("../assets/live.html");
 
-/// The page with everything in it: no request leaves it.
-pub(crate) fn html(run: &Run, tables: &[Table], figures: &[Drawn], sample: &Sample) -> String {
+/// The page's name in a report's folder.
+pub(crate) const INDEX: &str = "index.html";
+
+/// The page with everything in it: no request leaves it, unless it is served.
+pub(crate) fn html(
+    run: &Run,
+    tables: &[Table],
+    figures: &[Drawn],
+    sample: &Sample,
+    served: bool,
+) -> String {
     let mut main = String::new();
+    if served {
+        main.push_str(LIVE_HTML);
+    }
     section(&mut main, "findings", "Findings", &findings::html(run));
     section(&mut main, "tables", "Tables", &tables.iter().map(Table::to_html).collect::<String>());
     let drawn: String = figures.iter().map(figure).collect();
     section(&mut main, "figures", "Figures", &drawn);
+    section(&mut main, "theorems", "Theorem by theorem", &theorems(run));
     section(&mut main, "searches", "Searches, expansion by expansion", &viewer(sample));
     section(&mut main, "weights", "Weights, by hand", EXPLORER_HTML);
+    section(&mut main, "glossary", "What the words mean", &glossary::html());
     section(&mut main, "notes", "What is missing, and what to know", &notes(run));
     section(&mut main, "provenance", "How to reproduce this", &provenance::html(run));
     let links = [
         ("findings", "Findings"),
         ("tables", "Tables"),
         ("figures", "Figures"),
+        ("theorems", "Theorems"),
         ("searches", "Searches"),
         ("weights", "Weights"),
+        ("glossary", "Glossary"),
         ("notes", "Notes"),
         ("provenance", "Reproduce"),
     ]
     .map(|(id, text)| format!("<a href=\"#{id}\">{text}</a>"))
     .join("\n");
+    let title = provenance::title(run);
+    let header = format!(
+        "{}\n<nav aria-label=\"Sections\">\n{links}\n{THEME_BUTTON}\n</nav>",
+        provenance::lead(run)
+    );
+    let scripts = [PAGE, if served { LIVE } else { "" }, THEOREMS, WEIGHTS, EXPLORER, VIEWER];
+    document(&title, "", &header, &main, &scripts)
+}
+
+const THEME_BUTTON: &str = "<button type=\"button\" id=\"theme\" aria-label=\"Switch between \
+                            light and dark\" hidden>\u{25d0}</button>";
+
+/// What a server shows of a study that has no results yet.
+pub(crate) fn waiting(dir: &Path, reason: &str) -> String {
+    let main = format!(
+        "{LIVE_HTML}<section id=\"findings\"><p>There is nothing to report on yet. This page fills \
+         by itself.</p><p><small>{}</small></p></section>\n",
+        escape(reason)
+    );
+    let title = dir.display().to_string();
+    document(&title, " class=\"waiting\"", THEME_BUTTON, &main, &[PAGE, LIVE])
+}
+
+fn document(title: &str, body: &str, header: &str, main: &str, scripts: &[&str]) -> String {
     // Light is the base; dark by preference unless light was chosen, and dark by choice.
     let colours = format!(
         "{}\n@media (prefers-color-scheme:dark){{{}}}\n{}",
@@ -50,14 +98,22 @@ pub(crate) fn html(run: &Run, tables: &[Table], figures: &[Drawn], sample: &Samp
         stylesheet(":root:not([data-theme=light]) ", true),
         stylesheet(":root[data-theme=dark] ", true)
     );
+    let title = escape(title);
+    let head = format!(
+        "<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
+         initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light \
+         dark\">\n<title>{title}</title>\n<style>\n{CSS}\n{colours}\n</style>\n<script>\n{THEME}\n\
+         </script>"
+    );
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
-         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta \
-         name=\"color-scheme\" content=\"light \
-         dark\">\n<title>{title}</title>\n<style>\n{CSS}\n{colours}\n</style>\n<script>\n{THEME}\n</script>\n</head>\n<body>\n<a class=\"skip\" href=\"#findings\">Skip to the findings</a>\n<header>\n<p class=\"kicker\">Catamount \u{b7} compute-aligned training for theorem-proving search</p>\n<h1>{title}</h1>\n{lead}\n<nav aria-label=\"Sections\">\n{links}\n<button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\" hidden>\u{25d0}</button>\n</nav>\n</header>\n<main>\n{main}</main>\n<footer><p>Generated from logs by Catamount {version}. Nothing on this page was typed in, and it loads nothing from elsewhere.</p></footer>\n<script>\n{WEIGHTS}\n{EXPLORER}\n{VIEWER}\n</script>\n</body>\n</html>\n",
-        title = escape(&provenance::title(run)),
-        lead = provenance::lead(run),
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n{head}\n</head>\n<body{body}>\n<a \
+         class=\"skip\" href=\"#findings\">Skip to the findings</a>\n<header>\n<p \
+         class=\"kicker\">Catamount \u{b7} compute-aligned training for theorem-proving \
+         search</p>\n<h1>{title}</h1>\n{header}\n</header>\n<main>\n{main}</main>\n<footer><p>Generated \
+         from logs by Catamount {version}. Nothing on this page was typed in, and it loads nothing \
+         from elsewhere.</p></footer>\n<script>\n{scripts}\n</script>\n</body>\n</html>\n",
         version = env!("CARGO_PKG_VERSION"),
+        scripts = scripts.join("\n"),
     )
 }
 
@@ -79,6 +135,15 @@ fn figure(drawn: &Drawn) -> String {
         label = escape(drawn.chart.title()),
         svg = drawn.chart.to_inline_svg(),
         caption = escape(&drawn.caption),
+    )
+}
+
+fn theorems(run: &Run) -> String {
+    format!(
+        "<p>Any two searches side by side. A result that is a link leads to its tree; the address \
+         of the page names what is shown, and can be sent to somebody.</p>\n{THEOREMS_HTML}\n<script \
+         type=\"application/json\" id=\"outcomes\">{}</script>\n",
+        json(&outcomes(run))
     )
 }
 
@@ -173,6 +238,9 @@ pub(crate) fn markdown(run: &Run, tables: &[Table], figures: &[Drawn]) -> String
     let _ = writeln!(out, "## How to reproduce this\n");
     for (key, value) in provenance::facts(run) {
         let _ = writeln!(out, "- {key}: `{value}`");
+    }
+    if let Some(file) = provenance::experiment(run) {
+        let _ = writeln!(out, "\n```toml\n{file}```");
     }
     out
 }

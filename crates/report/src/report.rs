@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::figures;
+use crate::figures::{self, Drawn};
 use crate::page;
 use crate::run::{ReportError, Run};
 use crate::table::Table;
@@ -26,13 +26,17 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// Writes `DIR/report/`: `index.html`, `report.md`, `tables/`, `figures/`.
-///
-/// `DIR/cells/` holds the logs; `DIR/training/*.metrics.jsonl`, `DIR/plan.json`,
-/// `DIR/scores/*.reading.json`, `DIR/calibration.json` and trees are used where they are there.
-pub fn report(dir: &Path) -> Result<Report, ReportError> {
+/// A report that is not written anywhere yet.
+pub(crate) struct Made {
+    pub(crate) run: Run,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) figures: Vec<Drawn>,
+    pub(crate) html: String,
+}
+
+/// Makes the report of a folder; a served one follows the study as it runs.
+pub(crate) fn make(dir: &Path, served: bool) -> Result<Made, ReportError> {
     let mut run = Run::open(dir)?;
-    let out = dir.join("report");
     let tables = tables::all(&run);
     let figures = figures::all(&run);
     let mut notes = std::mem::take(&mut run.notes);
@@ -41,7 +45,17 @@ pub fn report(dir: &Path) -> Result<Report, ReportError> {
     // The same complaint about the same file is one note.
     let mut seen = std::collections::HashSet::new();
     run.notes.retain(|n| seen.insert(n.clone()));
+    let html = page::html(&run, &tables, &figures, &sample, served);
+    Ok(Made { run, tables, figures, html })
+}
 
+/// Writes `DIR/report/`: `index.html`, `report.md`, `tables/`, `figures/`.
+///
+/// `DIR/cells/` holds the logs; `DIR/training/*.metrics.jsonl`, `DIR/plan.json`,
+/// `DIR/scores/*.reading.json`, `DIR/calibration.json` and trees are used where they are there.
+pub fn report(dir: &Path) -> Result<Report, ReportError> {
+    let Made { run, tables, figures, html } = make(dir, false)?;
+    let out = dir.join("report");
     let mut files = Vec::new();
     let folder = out.join("tables");
     std::fs::create_dir_all(&folder)
@@ -58,7 +72,7 @@ pub fn report(dir: &Path) -> Result<Report, ReportError> {
         files.extend([saved.svg, saved.png, saved.csv]);
     }
     let markdown = write(out.join("report.md"), &page::markdown(&run, &tables, &figures))?;
-    let page = write(out.join("index.html"), &page::html(&run, &tables, &figures, &sample))?;
+    let page = write(out.join(page::INDEX), &html)?;
     Ok(Report { page, markdown, files, tables, missing: run.missing, notes: run.notes })
 }
 

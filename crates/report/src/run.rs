@@ -360,7 +360,7 @@ impl Run {
 
 /// The folders of a study of several seeds, `seed-42` and so on, by number; otherwise the folder
 /// itself.
-fn seed_folders(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+pub(crate) fn seed_folders(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let fail = |source| ReportError::Read { path: dir.into(), source };
     let mut seeds = BTreeMap::new();
     for entry in std::fs::read_dir(dir).map_err(fail)? {
@@ -379,7 +379,7 @@ fn seed_folders(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
 }
 
 /// A JSON file, if it is there.
-fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReportError> {
+pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReportError> {
     if !path.exists() {
         return Ok(None);
     }
@@ -392,7 +392,7 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReportError> {
 }
 
 /// The files of a folder with an ending, by name.
-fn listing(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, ReportError> {
+pub(crate) fn listing(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, ReportError> {
     let fail = |source| ReportError::Read { path: folder.into(), source };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {

@@ -14,6 +14,9 @@ pub const PLAN: &str = "plan.json";
 /// Where the probabilities that weights rest on are, with what each way of making them came to.
 pub const SCORES: &str = "scores";
 
+/// The common ancestor of a study's branches, by the name of its files.
+pub const WARM_UP: &str = "warm-up";
+
 /// What was planned, and how the study was made. All of it is optional: a folder of cells that
 /// nobody planned can be reported on too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::group::Group;
 use crate::names::strategy_label;
+use crate::outcomes::key;
 use crate::run::Run;
 
 /// At most this many theorems are shown.
@@ -28,6 +29,8 @@ const TEXT: usize = 400;
 pub(crate) struct Sample {
     pub(crate) strings: Vec<String>,
     pub(crate) theorems: Vec<SampledTheorem>,
+    /// The searches that kept trees.
+    pub(crate) kept: Vec<String>,
     /// Theorems with trees in the run folder.
     pub(crate) available: usize,
     /// Whether demonstrated traces could be read.
@@ -44,9 +47,9 @@ pub(crate) struct SampledTheorem {
 
 #[derive(Serialize)]
 pub(crate) struct SampledTree {
+    /// Names the search in links, as in the table of theorems.
+    pub(crate) key: String,
     pub(crate) label: String,
-    pub(crate) objective: String,
-    pub(crate) strategy: String,
     pub(crate) budget: u64,
     pub(crate) outcome: String,
     pub(crate) root: usize,
@@ -96,6 +99,15 @@ pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
     }
     let available = holders.len();
     let chosen = choose(&sources, holders);
+    Sample { available, ..read(run, &sources, &chosen) }
+}
+
+/// The trees of one theorem, whether or not the page carries them.
+pub(crate) fn of(run: &Run, theorem: &str) -> Sample {
+    read(run, &sources(run), &[theorem.to_owned()])
+}
+
+fn read(run: &Run, sources: &[(&Group, PathBuf)], chosen: &[String]) -> Sample {
     let mut strings = Strings { list: Vec::new(), places: HashMap::new(), bytes: 0 };
     strings.number("");
     let mut trees: HashMap<(usize, String), TreeRecord> = HashMap::new();
@@ -108,15 +120,17 @@ pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
             Ok(())
         });
     }
-    let traces = traces(run, &chosen);
-    let mut sample = Sample { available, demonstrated: !traces.is_empty(), ..Sample::default() };
+    let traces = traces(run, chosen);
+    let several = run.groups.iter().any(|group| group.cells.len() > 1);
+    let kept = sources.iter().map(|(group, _)| link(group, several)).collect();
+    let mut sample = Sample { kept, demonstrated: !traces.is_empty(), ..Sample::default() };
     let mut used = 0;
-    for name in &chosen {
+    for name in chosen {
         let before = (strings.bytes, strings.list.len());
         let mut cells = Vec::new();
         for (i, (group, _)) in sources.iter().enumerate() {
             if let Some(tree) = trees.get(&(i, name.clone())) {
-                cells.push(sampled(group, tree, &mut strings));
+                cells.push(sampled(group, several, tree, &mut strings));
             }
         }
         let steps = traces.get(name).into_iter().flatten();
@@ -187,7 +201,13 @@ fn choose(sources: &[(&Group, PathBuf)], holders: BTreeMap<String, usize>) -> Ve
     chosen
 }
 
-fn sampled(group: &Group, tree: &TreeRecord, strings: &mut Strings) -> SampledTree {
+/// The name in links of the search whose trees are shown for a group.
+fn link(group: &Group, several: bool) -> String {
+    let seed = group.cells.keys().next().copied().filter(|_| several);
+    key(&group.objective.full, &group.strategy, group.budget, seed)
+}
+
+fn sampled(group: &Group, several: bool, tree: &TreeRecord, strings: &mut Strings) -> SampledTree {
     let outcome = group
         .cells
         .values()
@@ -196,9 +216,8 @@ fn sampled(group: &Group, tree: &TreeRecord, strings: &mut Strings) -> SampledTr
         .map_or_else(|| "unknown".to_owned(), |r| format!("{:?}", r.outcome).to_lowercase());
     let short = |v: f64| if v.is_finite() { (v * 1000.0).round() / 1000.0 } else { -999.0 };
     SampledTree {
+        key: link(group, several),
         label: format!("{} \u{b7} {}", strategy_label(&group.strategy), group.objective.label()),
-        objective: group.objective.full.clone(),
-        strategy: group.strategy.clone(),
         budget: group.budget,
         outcome,
         root: strings.number(&tree.root),

@@ -1,51 +1,16 @@
-//! The page in a real browser: scripts run, controls work, nothing overflows a phone.
-//!
-//! Needs Debian's `chromium` (or the program named by `CATAMOUNT_BROWSER`); on a machine without
-//! one it says so and checks nothing.
+//! The page in a real browser: scripts run, controls work, links lead where they say, nothing
+//! overflows a phone, and a study that runs fills in.
 
+mod chromium;
 mod synthetic;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+use catamount_report::{PLAN, PlannedCell, Server, StudyPlan};
+use chromium::{browser, dom, picture};
 use serde_json::Value;
-use synthetic::{Plan, write_run};
-
-fn browser() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("CATAMOUNT_BROWSER") {
-        return Some(named.into());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .flat_map(|dir| ["chromium", "chromium-browser", "google-chrome"].map(|n| dir.join(n)))
-        .find(|p| p.is_file())
-}
-
-/// The page's DOM once its scripts have run.
-fn dom(browser: &Path, page: &Path, profile: &Path) -> String {
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-        ])
-        .args([
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-            "--virtual-time-budget=8000",
-            "--dump-dom",
-        ])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap_or_else(|e| panic!("cannot run {}: {e}", browser.display()));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use synthetic::{Plan, manifest, record, stem, theorem, tree, write_cell, write_run};
 
 /// Works every control and leaves what it saw in an element of its own.
 const DRIVER: &str = r#"
@@ -77,6 +42,29 @@ for (let t = 0; t < saw.theorems; t++) {
       detail: at('v-detail').textContent.includes('proof found') });
   }
 }
+const results = () => [...at('t-rows').rows].map((r) => [...r.cells].map((c) => c.textContent));
+const found = (text) => text.startsWith('\u2713');
+saw.rowsBefore = results().length; at('t-more').click(); saw.rowsAll = results().length;
+const choice = (value) => { set('t-show', value); if (!at('t-more').hidden) at('t-more').click(); return results(); };
+saw.onlyA = choice('a').every((r) => found(r[2]) && !found(r[3])) && results().length;
+saw.onlyB = choice('b').every((r) => !found(r[2]) && found(r[3])) && results().length;
+saw.both = choice('both').every((r) => found(r[2]) && found(r[3])) && results().length;
+saw.neither = choice('neither').every((r) => !found(r[2]) && !found(r[3])) && results().length;
+saw.differ = choice('differ').length; choice('all');
+const heading = (by) => document.querySelector(`th[data-by=${by}]`);
+heading('steps').querySelector('button').click(); at('t-more').click();
+saw.rising = results().map((r) => Number(r[1]));
+heading('steps').querySelector('button').click(); at('t-more').click();
+saw.falling = results().map((r) => Number(r[1])); saw.sorted = heading('steps').getAttribute('aria-sort');
+set('t-find', 'lemma_007'); saw.searched = results().map((r) => r[0]);
+set('t-find', ''); if (!at('t-more').hidden) at('t-more').click();
+saw.links = [...document.querySelectorAll('#t-rows a')].map((a) => a.getAttribute('href'));
+saw.terms = [...document.querySelectorAll('#glossary dt')].map((e) => e.textContent);
+saw.experiment = document.querySelector('pre.file').textContent;
+saw.cut = [...document.querySelectorAll('main *')].filter((e) => {
+  const box = e.getBoundingClientRect(), wide = box.right > innerWidth + 1 && box.width > 0;
+  return wide && !e.closest('.scroll, .pane, pre') && getComputedStyle(e).position !== 'absolute';
+}).map((e) => e.outerHTML.slice(0, 120));
 at('v-rejected').click(); at('v-play').click(); at('v-play').click();
 at('theme').click(); saw.theme = document.documentElement.dataset.theme; at('theme').click(); saw.themeBack = document.documentElement.dataset.theme;
 saw.unlabelled = [...document.querySelectorAll('input, select, button')].filter((e) => !e.closest('label') && !e.getAttribute('aria-label') && !e.textContent.trim()).map((e) => e.outerHTML);
@@ -109,7 +97,8 @@ fn drive(browser: &Path, dir: &Path, page: &str, width: u32) -> Value {
         ),
     )
     .unwrap();
-    let found = dom(browser, &frame, &dir.join(format!("profile-{width}")));
+    let address = format!("file://{}", frame.display());
+    let found = dom(browser, &address, &dir.join(format!("profile-{width}")));
     let start = found.find("<pre id=\"saw\">").unwrap_or_else(|| {
         panic!("the driver did not finish: {}", &found[found.len().saturating_sub(800)..])
     }) + 14;
@@ -120,16 +109,10 @@ fn drive(browser: &Path, dir: &Path, page: &str, width: u32) -> Value {
 
 #[test]
 fn the_page_works_on_a_desk_and_on_a_phone() {
-    let Some(browser) = browser() else {
-        eprintln!(
-            "no browser found (apt install chromium, or set CATAMOUNT_BROWSER): the page was not \
-             tried in one"
-        );
-        return;
-    };
+    let Some(browser) = browser() else { return };
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan {
-        theorems: 30,
+        theorems: 60,
         trees: 4,
         budgets: vec![16, 64],
         strategies: vec!["bfs", "pass", "mcts"],
@@ -138,12 +121,14 @@ fn the_page_works_on_a_desk_and_on_a_phone() {
     write_run(dir.path(), &plan);
     let made = catamount_report::report(dir.path()).unwrap();
     let page = fs::read_to_string(&made.page).unwrap();
-    for width in [390, 1200] {
+    for width in [390, 1400] {
         let saw = drive(&browser, dir.path(), &page, width);
         assert_eq!(saw["width"], width);
         assert_eq!(saw["errors"], serde_json::json!([]), "scripts failed at {width}");
         assert_eq!(saw["unlabelled"], serde_json::json!([]));
         assert_eq!(saw["overflow"], 0, "the page scrolls sideways at {width}");
+        assert_eq!(saw["cut"], serde_json::json!([]), "cut off at {width}");
+        check_theorems(&saw);
         assert_eq!(saw["rows"], 9);
         assert_eq!(saw["curves"], 9);
         assert!(
@@ -186,5 +171,129 @@ fn the_page_works_on_a_desk_and_on_a_phone() {
         assert!(
             trees.iter().any(|t| t["proved"] == true) && trees.iter().any(|t| t["proved"] == false)
         );
+    }
+}
+
+/// The table of theorems says what the logs say, in the order that was asked for.
+fn check_theorems(saw: &Value) {
+    assert_eq!((saw["rowsBefore"].as_u64(), saw["rowsAll"].as_u64()), (Some(50), Some(60)));
+    let count = |key: &str| saw[key].as_u64().unwrap_or_else(|| panic!("{key}: {}", saw[key]));
+    let (a, b, both, neither) = (count("onlyA"), count("onlyB"), count("both"), count("neither"));
+    assert_eq!(a + b + both + neither, 60);
+    assert_eq!(count("differ"), a + b);
+    let steps = |key: &str| -> Vec<u64> {
+        saw[key].as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).collect()
+    };
+    assert!(steps("rising").is_sorted() && steps("falling").iter().rev().is_sorted());
+    assert_eq!(steps("rising").len(), 60);
+    assert_eq!(saw["sorted"], "descending");
+    assert_eq!(saw["searched"], serde_json::json!([theorem(7)]));
+    let links = saw["links"].as_array().unwrap();
+    // Four theorems have trees, under both searches that are compared.
+    assert_eq!(links.len(), 8, "{links:?}");
+    assert!(links.iter().all(|link| link.as_str().unwrap().starts_with("#searches?theorem=Demo")));
+    let terms = saw["terms"].as_array().unwrap();
+    assert!(["CE", "UA", "CAT", "expansion"].iter().all(|t| terms.contains(&(*t).into())));
+    assert!(saw["experiment"].as_str().unwrap().contains("[evaluation]\nbudgets = [16, 64]"));
+}
+
+#[test]
+fn links_lead_where_they_say() {
+    let Some(browser) = browser() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan {
+        theorems: 30,
+        trees: 4,
+        budgets: vec![64],
+        strategies: vec!["bfs", "mcts"],
+        ..Plan::default()
+    };
+    write_run(dir.path(), &plan);
+    let made = catamount_report::report(dir.path()).unwrap();
+    let profile = dir.path().join("profile");
+    let open =
+        |link: &str| dom(&browser, &format!("file://{}#{link}", made.page.display()), &profile);
+    let last = record(&theorem(2), "ua", "mcts", 64, 7).expansions;
+    let found = open("searches?theorem=Demo.lemma_002&search=ua%2Fmcts%2F64&at=2");
+    assert!(found.contains(&format!(">2 of {last}</output>")), "{last}");
+    assert!(found.contains("MCTS \u{b7} UA, N = 64"));
+    let proved = |objective: &str, i: usize| {
+        !record(&theorem(i), objective, "bfs", 64, 7).tactics.is_empty()
+    };
+    let only = (0..30).filter(|&i| proved("bfs", i) && !proved("ce", i)).count();
+    let found = open("theorems?a=ce%2Fbfs%2F64&b=bfs%2Fbfs%2F64&show=b");
+    let text = if only == 1 { "1 theorem".into() } else { format!("{only} theorems") };
+    assert!(found.contains(&format!("<b>{text}</b> of 30")), "{only}");
+}
+
+#[test]
+fn a_study_that_runs_fills_in() {
+    let Some(browser) = browser() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let cells = ["ce", "bfs"].map(|objective| PlannedCell {
+        objective: objective.into(),
+        strategy: "bfs".into(),
+        budget: 16,
+        seed: Some(7),
+        log: Some(format!("cells/{}.jsonl", stem(objective, "bfs", 16, 7)).into()),
+    });
+    let plan =
+        StudyPlan { title: Some("live".into()), cells: cells.into(), ..StudyPlan::default() };
+    fs::write(dir.path().join(PLAN), serde_json::to_string(&plan).unwrap()).unwrap();
+    let server = Server::bind(dir.path(), 0).unwrap();
+    let address = server.address().unwrap();
+    std::thread::spawn(move || server.serve());
+    let profile = dir.path().join("profile");
+    let open = |link: &str| dom(&browser, &format!("http://{address}/{link}"), &profile);
+    let before = open("");
+    assert!(before.contains("0 of 2 cells are complete"), "{before}");
+    assert!(before.contains("nothing to report on yet"));
+
+    let log = dir.path().join("cells");
+    let records: Vec<_> = (0..9).map(|i| record(&theorem(i), "ce", "bfs", 16, 7)).collect();
+    write_cell(&log, &manifest("ce", "bfs", 16, 7, 9), &records);
+    let tree = serde_json::to_string(&tree(&records[8], "bfs")).unwrap();
+    fs::write(log.join(format!("{}.trees.jsonl", stem("ce", "bfs", 16, 7))), tree).unwrap();
+    let half: Vec<_> = (0..4).map(|i| record(&theorem(i), "bfs", "bfs", 16, 7)).collect();
+    write_cell(&log, &manifest("bfs", "bfs", 16, 7, 9), &half);
+    let link = format!("#searches?theorem={}&search=ce%2Fbfs%2F16", theorem(8));
+    let after = open(&link);
+    assert!(after.contains("1 of 2 cells are complete"), "{after}");
+    assert!(after.contains("4 of 9"));
+    assert!(after.contains(&format!("of {}</output>", records[8].expansions)));
+}
+
+/// Pictures of the page as people see it: wide and narrow, light and dark.
+///
+/// With `CATAMOUNT_SCREENSHOTS` they are kept in that folder, and with `CATAMOUNT_STUDY` they are
+/// of that study's report (`make screenshots`).
+#[test]
+fn pictures() {
+    let Some(browser) = browser() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let page = match std::env::var_os("CATAMOUNT_STUDY") {
+        Some(study) => catamount_report::report(Path::new(&study)).unwrap().page,
+        None => {
+            write_run(dir.path(), &Plan { theorems: 30, trees: 4, ..Plan::default() });
+            catamount_report::report(dir.path()).unwrap().page
+        }
+    };
+    let kept = std::env::var_os("CATAMOUNT_SCREENSHOTS");
+    let out = kept.as_ref().map_or(dir.path(), Path::new);
+    let page = fs::read_to_string(page).unwrap();
+    for (width, height) in [(390, 1400), (1400, 1400)] {
+        for theme in ["light", "dark"] {
+            let chosen = page.replacen("<html ", &format!("<html data-theme=\"{theme}\" "), 1);
+            let file = dir.path().join(format!("{width}-{theme}.html"));
+            fs::write(&file, chosen).unwrap();
+            let png = out.join(format!("report-{width}-{theme}.png"));
+            let profile = dir.path().join(format!("profile-{width}-{theme}"));
+            picture(&browser, &file, &png, (width, height), &profile);
+            let bytes = fs::read(&png).unwrap();
+            let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+            assert_eq!((number(16), number(20)), (width, height), "{}", png.display());
+            // One colour all over would be a page that shows nothing, and a few kilobytes.
+            assert!(bytes.len() > 40_000, "{}: {} bytes", png.display(), bytes.len());
+        }
     }
 }

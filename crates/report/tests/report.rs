@@ -43,6 +43,8 @@ fn every_table_and_figure_is_there() {
         "gain",
         "success-256",
         "success-16",
+        "success-distinct-256",
+        "success-tokens-256",
         "depths",
         "loss",
         "distribution-p",

@@ -5,6 +5,7 @@ use catamount_figure::{Axis, Chart, Figure, Grid, Series};
 use super::Drawn;
 use crate::names::{Objective, colours};
 use crate::run::Run;
+use crate::study::WARM_UP;
 use crate::training::{Measurement, Training, levels};
 
 /// Smallest p with a place in the picture; smaller ones stand at this value.
@@ -29,8 +30,11 @@ fn loss(run: &Run) -> Option<Drawn> {
     let objectives: Vec<Objective> =
         run.training.iter().map(|t| Objective::parse(&t.objective)).collect();
     let palette = colours(&objectives);
-    let panel = |title: &str, of: fn(&Measurement) -> Option<f64>| {
-        let series = run.training.iter().zip(&palette).filter_map(|(training, colour)| {
+    // The warm-up starts from nothing: on one axis with the branches it would flatten them.
+    let panel = |title: &str, warm_up: bool, of: fn(&Measurement) -> Option<f64>| {
+        let shown =
+            run.training.iter().zip(&palette).filter(|(t, _)| (t.name == WARM_UP) == warm_up);
+        let series = shown.filter_map(|(training, colour)| {
             let points: Vec<_> =
                 training.measurements.iter().filter_map(|m| Some((m.step, of(m)?))).collect();
             (!points.is_empty())
@@ -45,9 +49,10 @@ fn loss(run: &Run) -> Option<Drawn> {
         })
     };
     let panels: Vec<Figure> = [
-        panel("Weighted loss", |m| m.loss),
-        panel("Cross-entropy of a tactic, unweighted", |m| m.ce),
-        panel("Cross-entropy of a held-out tactic", |m| m.valid_ce),
+        panel("Weighted loss of the branches", false, |m| m.loss),
+        panel("Cross-entropy of a tactic, unweighted", false, |m| m.ce),
+        panel("Cross-entropy of a held-out tactic", false, |m| m.valid_ce),
+        panel("Warm-up: cross-entropy of a tactic", true, |m| m.ce),
     ]
     .into_iter()
     .flatten()

@@ -41,7 +41,9 @@ pub(crate) fn lead(run: &Run) -> String {
 pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     if let Some(Ok(Value::Object(plan))) = run.plan.as_ref().map(serde_json::to_value) {
-        let mut keys: Vec<&String> = plan.keys().filter(|k| k.as_str() != "cells").collect();
+        // The experiment is shown as the file it came from.
+        let kept = |key: &&String| !["cells", "experiment"].contains(&key.as_str());
+        let mut keys: Vec<&String> = plan.keys().filter(kept).collect();
         // The command first: it is what a reader looks for.
         keys.sort_by_key(|k| (k.as_str() != "command", k.as_str()));
         for key in keys {
@@ -66,6 +68,25 @@ pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
     facts
 }
 
+/// The experiment's file, as one that can be run again.
+pub(crate) fn experiment(run: &Run) -> Option<String> {
+    let mut experiment = run.plan.as_ref()?.experiment.clone();
+    leave_out_nulls(&mut experiment);
+    toml::to_string(&experiment).ok().filter(|text| !text.is_empty())
+}
+
+/// TOML has no null: what is not given is not there.
+fn leave_out_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(leave_out_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_nulls),
+        _ => {}
+    }
+}
+
 fn flat(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -82,8 +103,18 @@ pub(crate) fn html(run: &Run) -> String {
     for (key, value) in facts(run) {
         let _ = writeln!(out, "<dt>{}</dt><dd><code>{}</code></dd>", escape(&key), escape(&value));
     }
+    out.push_str("</dl>\n");
+    if let Some(file) = experiment(run) {
+        let _ = writeln!(
+            out,
+            "<details open><summary>The experiment, a file for <code>catamount run \
+             experiment.toml</code></summary>\n<pre class=\"file\" tabindex=\"0\" \
+             role=\"region\" aria-label=\"The experiment\">{}</pre></details>",
+            escape(&file)
+        );
+    }
     out.push_str(
-        "</dl>\n<details><summary>The command of every cell</summary>\n<div \
+        "<details><summary>The command of every cell</summary>\n<div \
      class=\"scroll\" tabindex=\"0\" role=\"region\" \
      aria-label=\"Commands\"><table><thead><tr><th scope=\"col\">cell</th><th \
      scope=\"col\">command</th></tr></thead><tbody>\n",

@@ -321,6 +321,7 @@ fn write_rest(dir: &Path, plan: &Plan) {
     let plan_json = json!({
         "title": "Synthetic study", "commit": "0123abc", "seeds": {"experiment": 7, "warm_up": 7, "branch": 7}, "data_hash": "9f2e", "command": "catamount run synthetic.toml",
         "versions": {"catamount": "0.1.0", "rustc": "1.95"},
+        "experiment": {"name": "Synthetic study", "seed": 7, "model": null, "evaluation": {"budgets": plan.budgets}},
     });
     fs::write(dir.join("plan.json"), plan_json.to_string()).unwrap();
     let observation = |i: usize| Observation {

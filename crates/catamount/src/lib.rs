@@ -1,5 +1,8 @@
 //! The command line: parse, build objects, call, print. Everything else lives in the crates beside
 //! this one.
+//!
+//! A library, so that the program (`bin/catamount.rs`) and the Python package's `catamount` command
+//! are the same code.
 
 #![forbid(unsafe_code)]
 // What is printed goes by way of `output`, which knows what to do where it cannot be written.
@@ -35,9 +38,10 @@ mod score;
 mod search;
 mod stop;
 mod verify;
+mod view;
 mod weights;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
 use clap::Parser;
 
@@ -92,14 +96,19 @@ enum Command {
         /// The study's folder.
         folder: std::path::PathBuf,
     },
+    /// Show the report of a study in a browser, while it runs.
+    View(view::Arguments),
     /// Replay every proof of a study's cells with the prover, and compare every hash.
     Verify(verify::Arguments),
     /// Say what is installed, which versions, and what is missing.
     Doctor(doctor::Arguments),
 }
 
-fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// Does what the arguments say, of which the first is the program's name, and returns the exit
+/// code.
+pub fn command_line(arguments: Vec<OsString>) -> u8 {
+    command::remember(&arguments);
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
     };
@@ -119,16 +128,17 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report { folder } => report(&folder),
+        Command::View(arguments) => view::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     output::flush();
     match result {
-        Ok(()) if stop::requested() => ExitCode::from(130),
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) if stop::requested() => 130,
+        Ok(()) => 0,
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(2)
+            2
         }
     }
 }
@@ -145,12 +155,12 @@ fn report(folder: &std::path::Path) -> anyhow::Result<()> {
 }
 
 /// What is wrong with the command line; or the help, or the version, which were asked for.
-fn explain(error: &clap::Error) -> ExitCode {
+fn explain(error: &clap::Error) -> u8 {
     if let Err(unwritten) = error.print()
         && !error.use_stderr()
     {
         let _ = output::end::<()>(unwritten);
     }
     output::flush();
-    ExitCode::from(error.exit_code() as u8)
+    error.exit_code() as u8
 }

@@ -1,0 +1,7 @@
+//! The program `catamount`: the command line in a process of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(catamount::command_line(std::env::args_os().collect()))
+}

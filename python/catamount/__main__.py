@@ -1,0 +1,5 @@
+"""`python -m catamount`: the `catamount` command."""
+
+from .command import main
+
+main()
