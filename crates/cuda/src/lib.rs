@@ -41,3 +41,8 @@ pub use compile::{Compiled, compile_all, compiler_version};
 pub use cuda::{Cuda, Precision};
 pub use profile::Timing;
 pub use tensor::{CudaIndex, CudaTensor};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -35,3 +35,8 @@ pub use grid::Grid;
 pub use palette::{SERIES_COLOURS, stylesheet};
 pub use raster::{RasterError, png_from_svg};
 pub use series::Series;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -71,3 +71,8 @@ pub use error::Error;
 pub use export::export;
 pub use options::{Host, Kernel, Options, STANDARD_AXIOMS};
 pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, trace};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -46,3 +46,8 @@ pub use objective::{Objective, Surrogate, Weighed};
 pub use prior::Prior;
 pub use strategy::{Status, Strategy, solve};
 pub use triple::by_recurrence;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

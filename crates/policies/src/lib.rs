@@ -25,3 +25,8 @@ mod text;
 pub use http::{Http, HttpError, HttpSettings};
 pub use ngram::{Ngram, NgramError};
 pub use replay::Replay;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -41,3 +41,8 @@ pub use strategy::{Choose, Expand, Strategy};
 pub use tree::{NodeId, Reached, Tree};
 pub use trie::{DRAWN_OUT, Place, Step, Trie};
 pub use urn::Urn;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

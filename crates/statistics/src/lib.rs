@@ -32,3 +32,8 @@ pub use wilson::{Rate, wilson};
 
 /// The normal quantile behind every 95 % interval here.
 pub const Z95: f64 = 1.959_963_984_540_054;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -46,3 +46,8 @@ pub use figures::{Row, rows};
 pub use rollout::{Rollout, rollout};
 pub use theory::{TheoryError, findings, theory, write};
 pub use tree::{Branch, Leads, ProofTree, Tactic, TreeError};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

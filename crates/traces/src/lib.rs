@@ -42,3 +42,8 @@ pub use statistics::{Quantiles, Statistics};
 pub use steps::{Steps, StepsError};
 pub use theorem::{Step, Theorem, Trace};
 pub use validate::{Problem, Report, validate};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

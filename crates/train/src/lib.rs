@@ -72,3 +72,8 @@ pub use tensorboard::{EventFile, crc32c, masked_crc32c};
 pub use train::{Outcome, Run, Summary, train};
 pub use validation::Validation;
 pub use weights::{Custom, Weigh};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
