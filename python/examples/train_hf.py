@@ -78,6 +78,9 @@ def main() -> None:
     data = TraceDataset(traces, tokenizer)
 
     def train(model, name, steps, objective, rate):
+        # Of a Trainer, no steps would be whole epochs.
+        if steps < 1:
+            raise SystemExit(f"{name}: at least one step, not {steps}")
         settings = TrainingArguments(
             output_dir=str(out / name),
             per_device_train_batch_size=arguments.batch,

@@ -11,16 +11,19 @@ Needs torch, transformers and accelerate; PEFT models, gradient accumulation, mi
 with any Trainer.
 """
 
+from .card import write_model_card
 from .collator import TraceCollator
 from .data import Layout, TraceDataset
 from .loss import Tally, tactic_logp, trace_loss
 from .policy import HFPolicy
 from .score import score, write_weight_column
 from .trainer import CatTrainer
+from .weighted import HeldOut, weighted
 
 __all__ = [
     "CatTrainer",
     "HFPolicy",
+    "HeldOut",
     "Layout",
     "Tally",
     "TraceCollator",
@@ -28,5 +31,7 @@ __all__ = [
     "score",
     "tactic_logp",
     "trace_loss",
+    "weighted",
+    "write_model_card",
     "write_weight_column",
 ]

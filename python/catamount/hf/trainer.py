@@ -8,6 +8,7 @@ from typing import Any, Iterator
 import torch
 from transformers import Trainer
 
+from .card import write_model_card
 from .collator import TraceCollator
 from .loss import Tally, tactic_logp, trace_loss
 
@@ -118,6 +119,20 @@ class CatTrainer(Trainer):
         elif training:
             loss = loss * self.accelerator.num_processes
         return (loss, {"logits": logits}) if return_outputs else loss
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Saves the model, or the adapter, with a card that says what it was trained for."""
+        super().save_model(output_dir, _internal_call)
+        if self.args.should_save:
+            model = self.accelerator.unwrap_model(self.model)
+            config = getattr(model, "config", None)
+            kept = {name: self.weighting[name] for name in ("objective", "budget", "kappa", "absorption")}
+            write_model_card(
+                output_dir or self.args.output_dir,
+                base=getattr(config, "_name_or_path", None) or None,
+                adapter=hasattr(model, "peft_config"),
+                **kept,
+            )
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Adds the objective's metrics, over all processes, to what the Trainer logs."""

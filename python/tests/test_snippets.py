@@ -1,0 +1,49 @@
+"""Everything that a page tells its reader to type is typed here."""
+
+import shutil
+
+import pytest
+from snippets import MARKS, OTHER, PREAMBLES, RUN, TOY, blocks, pages, run_page
+
+import catamount
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A small database under the name of the large one, and its traces."""
+    shutil.copy(TOY, tmp_path / "set.mm")
+    traces = catamount.metamath_traces(TOY)
+    for name in ("train.jsonl", "valid.jsonl", "test.jsonl"):
+        catamount.write_traces(tmp_path / name, traces)
+    benchmark = tmp_path / "leandojo_benchmark_4/random"
+    benchmark.mkdir(parents=True)
+    for name in ("train.json", "val.json", "test.json"):
+        catamount.write_traces(benchmark / name, traces)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if any(b.language in RUN for b in blocks(page))])
+def test_what_a_page_says_works(page, folder):
+    for block in run_page(page, folder, PREAMBLES.get(page, "")):
+        print(f"not run here: {block}")
+
+
+def test_every_block_says_what_it_is():
+    for page in pages():
+        for block in blocks(page):
+            assert block.language in RUN + OTHER, f"{block}: say what it is (sh, console, python, text, ...)"
+            if block.language in RUN:
+                assert set(block.marks) <= set(MARKS), f"{block}: unknown mark"
+
+
+def test_the_checks_can_fail(tmp_path, monkeypatch):
+    """A page whose output is not what it says is caught."""
+    import snippets
+
+    (tmp_path / "page.md").write_text("```console\n$ echo one\ntwo\n```\n")
+    monkeypatch.setattr(snippets, "ROOT", tmp_path)
+    with pytest.raises(AssertionError, match="prints"):
+        run_page("page.md", tmp_path)
+    (tmp_path / "page.md").write_text("```sh\nfalse\n```\n")
+    with pytest.raises(AssertionError, match="exit code 1"):
+        run_page("page.md", tmp_path)
