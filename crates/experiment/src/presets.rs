@@ -4,13 +4,18 @@ use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 
 /// Name, what it is, and the file.
-pub const PRESETS: [(&str, &str, &str); 7] = [
+pub const PRESETS: [(&str, &str, &str); 8] = [
     ("demo", "Metamath on two CPU cores, in minutes", include_str!("../presets/demo.toml")),
     ("metamath", "Metamath at full size, on one GPU", include_str!("../presets/metamath.toml")),
     (
         "lean-demo",
         "the bundled Lean library, on the CPU",
         include_str!("../presets/lean-demo.toml"),
+    ),
+    (
+        "paper-official",
+        "the paper's objectives on LeanDojo Benchmark 4's official split",
+        include_str!("../presets/paper-official.toml"),
     ),
     (
         "paper-matrix",

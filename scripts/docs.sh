@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The documentation as a site, in target/book: the pages of docs/, and the reference of the
+# experiment's file, made from its schema. Needs mdbook, and nothing from the network once it is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+command -v mdbook >/dev/null || {
+  echo 'installing mdbook (once; some minutes)'
+  cargo install mdbook --locked --no-default-features --features search
+}
+out=${1:-target/book}
+source=target/book-source
+rm -rf "$source"
+mkdir -p "$source"
+cp -r docs/. "$source"
+python3 scripts/experiment_reference.py docs/experiment.schema.json > "$source/experiment.md"
+# Pages that live where people look for them in the repository are taken into the book as they are.
+for page in ARCHITECTURE CONTRIBUTING CHANGELOG SECURITY; do cp "$page.md" "$source/$page.md"; done
+cp python/README.md "$source/python.md"
+cp python/docs/from-leandojo.md "$source/from-leandojo.md"
+cp crates/report/assets/glossary.md "$source/words.md"
+mdbook build "$source" --dest-dir "$PWD/$out"
+echo "$out/index.html"
