@@ -127,12 +127,12 @@ fn trace(arguments: &TraceLeanArguments) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         options.root = Some(path.clone());
     }
-    let bar = progress::bar(0, "files");
+    let bar = catamount_base::Progress::new(0, "files").named("tracing");
     let (traces, tracing) = trace_lean(&options, &path, &mut |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     })?;
-    bar.finish_and_clear();
+    bar.finish();
     eprint!("{tracing}");
     jsonl::write(&arguments.out, &traces)?;
     println!("{} traces written to {}", traces.len(), arguments.out.display());

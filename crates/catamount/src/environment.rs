@@ -55,6 +55,13 @@ pub struct LeanArguments {
     /// Lean without a toolchain: the folder that the theorems' files are relative to.
     #[arg(long)]
     pub root: Option<PathBuf>,
+    /// Lean without a toolchain: folders of what that library imports besides core Lean.
+    #[arg(long, value_delimiter = ',')]
+    pub library: Vec<PathBuf>,
+    /// Lean without a toolchain: modules, with all below them, that are not imported, whoever names
+    /// them.
+    #[arg(long, value_delimiter = ',')]
+    pub leave_out: Vec<String>,
     /// Lean: modules to import where a theorem's header names none.
     #[arg(long, value_delimiter = ',')]
     pub imports: Option<Vec<String>>,
@@ -100,6 +107,8 @@ impl LeanArguments {
             options.host = Host::Native { project: project.clone() };
         }
         options.root = self.root.clone().or_else(|| self.project.clone());
+        options.libraries.clone_from(&self.library);
+        options.left_out.clone_from(&self.leave_out);
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
         options.heartbeats = self.heartbeats;
         options.confine = !self.unconfined;

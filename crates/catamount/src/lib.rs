@@ -28,6 +28,7 @@ mod eval;
 mod experiment;
 mod export;
 mod generate;
+mod lean;
 mod model;
 mod output;
 mod policy;
@@ -68,6 +69,9 @@ enum Command {
     /// Import, extract, split, validate and describe proof traces.
     #[command(subcommand)]
     Data(data::Command),
+    /// Compile a Lean library's modules once, so that its theorems open at once.
+    #[command(subcommand)]
+    Lean(lean::Command),
     /// Search a proof of one theorem, live.
     Prove(prove::Arguments),
     /// Search a pool of theorems: one cell (objective x strategy x budget), resumable.
@@ -115,6 +119,7 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
     let result = match cli.command {
         Command::Weights(arguments) => weights::run(&arguments),
         Command::Data(command) => data::run(&command),
+        Command::Lean(command) => lean::run(&command),
         Command::Prove(arguments) => prove::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use catamount_lean::{Options, TraceReport};
+use catamount_lean::{Corpus, Options, TraceReport};
 use catamount_traces::Trace;
 
 use crate::error::Result;
@@ -20,6 +20,17 @@ pub fn trace_lean(
     progress: Progress<'_>,
 ) -> Result<(Vec<Trace>, Tracing)> {
     let mut report = catamount_lean::trace(options, path, |at| progress(at.done, at.total))?;
+    Ok((std::mem::take(&mut report.traces), Tracing(report)))
+}
+
+/// Traces a corpus.
+pub fn trace_corpus(
+    options: &Options,
+    corpus: &Corpus,
+    progress: Progress<'_>,
+) -> Result<(Vec<Trace>, Tracing)> {
+    let mut report =
+        catamount_lean::trace_corpus(options, corpus, |at| progress(at.done, at.total))?;
     Ok((std::mem::take(&mut report.traces), Tracing(report)))
 }
 

@@ -10,7 +10,7 @@ mod metamath;
 mod source;
 
 pub use error::{Error, Result};
-pub use lean::{Tracing, trace_lean};
+pub use lean::{Tracing, trace_corpus, trace_lean};
 pub use library::{Library, database_path};
 pub use making::{Making, Progress, Summary};
 pub use metamath::Extracting;

@@ -1,6 +1,7 @@
 //! Traces a folder of Lean files and says what was kept and what was lost.
 //!
-//! `cargo run --release -p catamount-lean --example trace -- FOLDER [SUBFOLDER] > traces.jsonl`
+//! `cargo run --release -p catamount-lean --example trace -- FOLDER [SUBFOLDER [LIBRARY ...]]`, with
+//! the traces on standard output; libraries are what the folder's files import besides core Lean.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,9 +10,10 @@ use catamount_lean::{Options, trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let root = PathBuf::from(args.next().ok_or("usage: trace FOLDER [SUBFOLDER]")?);
+    let root = PathBuf::from(args.next().ok_or("usage: trace FOLDER [SUBFOLDER [LIBRARY ...]]")?);
     let path = args.next().map_or_else(|| root.clone(), |sub| root.join(sub));
-    let options = Options { root: Some(root), ..Options::default() };
+    let libraries = args.map(PathBuf::from).collect();
+    let options = Options { root: Some(root), libraries, ..Options::default() };
     let begin = Instant::now();
     let report = trace(&options, &path, |p| {
         eprintln!(

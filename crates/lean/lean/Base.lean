@@ -87,6 +87,17 @@ def natList : List Json → List Nat
     | .ok n => n :: natList js
     | .error _ => natList js
 
+def stringList : List Json → List String
+  | [] => []
+  | j :: js => match j.getStr? with
+    | .ok s => s :: stringList js
+    | .error _ => stringList js
+
+def stringsField (j : Json) (k : String) : List String :=
+  match (field j k).getArr? with
+  | .ok a => stringList a.toList
+  | .error _ => []
+
 /-- What an answer says besides its id. -/
 abbrev Fields := List (String × Json)
 

@@ -75,7 +75,20 @@ where
     | [], acc => acc
     | n :: ns, acc => merge ns (if memberName n acc then acc else n :: acc)
 
-def Proof.challenge (p : Proof) (r : ChallengeRequest) : BaseIO (Except Problem Challenge) := do
+/-- The same where the file is there compiled: a theorem that is here by its statement alone is looked up there, under the
+same name and with the same type. -/
+def axiomsCompiled (env compiled : Environment) : List Name → List Name → Bool → List Name × Bool
+  | [], acc, opaqueLibrary => (acc, opaqueLibrary)
+  | n :: ns, acc, opaqueLibrary =>
+    let there := match env.find? n, compiled.find? n with
+      | some a, some b => if a.type == b.type then compiled else env
+      | _, _ => env
+    let (_, s) := (CollectAxioms.collect n there).run {}
+    let (ax, lib) := splitAxioms there s.axioms.toList [] []
+    axiomsCompiled env compiled ns (axiomsOf.merge ax acc) (match lib with | [] => opaqueLibrary | _ => true)
+
+/-- `compiled` gives the environment after the theorem's file, where proofs of the file were not elaborated. -/
+def Proof.challenge (p : Proof) (compiled : IO Environment) (r : ChallengeRequest) : IO (Except Problem Challenge) := do
   let env := p.ctx.env
   if p.type.hasSorry then return .error { kind := "unsound", text := "the statement uses sorry" }
   else
@@ -89,6 +102,9 @@ def Proof.challenge (p : Proof) (r : ChallengeRequest) : BaseIO (Except Problem 
     | .error e => return .error e
     | .ok terms =>
       let stated ← x.stated.get
-      let (axioms, opaqueLibrary) := axiomsOf env stated [] false
+      let (axioms, opaqueLibrary) ← (do
+        match stated, p.stated with
+        | _ :: _, _ :: _ => return axiomsCompiled env (← compiled) stated [] false
+        | _, _ => return axiomsOf env stated [] false : IO (List Name × Bool))
       return .ok { terms := terms, imports := importNames env.imports 0 [], missing := withConst env false r.uses,
                    taken := withConst env true r.declares, stated := stated, axioms := axioms, opaqueLibrary := opaqueLibrary }

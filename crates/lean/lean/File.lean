@@ -5,12 +5,17 @@ structure FileRequest where
   path : String
   module : String
   trace : Bool
-  imports : Bool            -- take the file's own imports (native); otherwise it continues the context
-  after : String            -- commands to run once it is done
+  proofs : Bool             -- elaborate proofs; otherwise the file's theorems are taken by their statements
+  imports : Bool            -- take the file's own imports; otherwise it continues the context
+  without : List String     -- imports to leave out
+  before : String           -- commands to run before its own
+  after : String            -- ... and once it is done
+  save : String             -- where to write the compiled module; empty: nowhere
 
 structure FileResult where
   after : Command.State
   snapshots : Array Snapshot
+  stated : List Name        -- theorems whose proofs were not elaborated, the last one first
   theorems : Array Json
   errors : Array Json
 
@@ -21,6 +26,26 @@ def FileResult.fields (f : FileResult) : Fields :=
 partial def peelIn (stx : Syntax) (acc : Array Syntax) : Array Syntax × Syntax :=
   if stx.getKind == `Lean.Parser.Command.in then peelIn (stx.getArg 2) (acc.push (stx.getArg 0))
   else (acc, stx)
+
+/-- The command with its theorem's proof left out, if it is one `theorem .. := proof`. A proof by equations, or with hints
+for termination, is elaborated with the statement. -/
+partial def withoutProof (stx : Syntax) : Option Syntax :=
+  if stx.getKind == `Lean.Parser.Command.in then
+    match withoutProof (stx.getArg 2) with
+    | some inner => some (stx.setArg 2 inner)
+    | none => none
+  else match theoremNode stx with
+    | none => none
+    | some thm =>
+      let val := thm.getArg 3
+      if val.getKind == `Lean.Parser.Command.declValSimple && endPos val == endPos (val.getArg 1) then
+        let hole := Syntax.node .none `Lean.Parser.Term.sorry #[Syntax.atom .none "sorry"]
+        some (stx.setArg 1 (thm.setArg 3 (val.setArg 1 hole)))
+      else none
+
+/-- The constant that a theorem written as `full` became. -/
+def declaredName (env : Environment) (full : Name) : Name :=
+  if hasConst env full then full else mkPrivateName env full
 
 def lossFields (l : Loss) : Fields := [("lost", Json.str l.why), ("detail", Json.str l.detail)]
 
@@ -65,7 +90,9 @@ partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Co
   if Parser.isTerminalCommand stx then return r
   else
     let st0 := { r.after with messages := {}, infoState := { enabled := req.trace } }
-    match (← (StateRefT'.run (Command.elabCommandTopLevel stx cctx) st0).toBaseIO) with
+    let shortened := if req.proofs then none else withoutProof stx
+    let toElaborate := match shortened with | some s => s | none => stx
+    match (← (StateRefT'.run (Command.elabCommandTopLevel toElaborate cctx) st0).toBaseIO) with
     | .error e => fileLoop req ictx cctx ps' { r with errors := r.errors.push (errorJson line (← exceptionText e)) }
     | .ok (_, st1) =>
       let errs ← errorTexts st1.messages.toList []
@@ -78,10 +105,12 @@ partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Co
           let snap : Snapshot :=
             { name := fullName c.ns id, id := id, line := lineOf fm (startPos thm),
               cmd := { st0 with infoState := { enabled := false }, snapshotTasks := #[] }, before := pre, src := req.text,
-              statement := textBetween req.text fm (startPos thm) (startPos (thm.getArg 3)) }
+              statement := textBetween req.text fm (startPos thm) (startPos (thm.getArg 3)), stated := r.stated }
           let said ← traceTheorem req fm snap thm st1 errs
           let about := [("name", Json.str (nameText snap.name)), ("line", num snap.line), ("statement", Json.str snap.statement)]
-          return { r with snapshots := r.snapshots.push snap, theorems := r.theorems.push (Json.mkObj (appendFields about said)) } : BaseIO FileResult)
+          let stated := match shortened with | some _ => declaredName st1.env snap.name :: r.stated | none => r.stated
+          return { r with snapshots := r.snapshots.push snap, stated := stated,
+                          theorems := r.theorems.push (Json.mkObj (appendFields about said)) } : BaseIO FileResult)
       fileLoop req ictx cctx ps'
         { r with after := { st1 with messages := {}, infoState := { enabled := false }, snapshotTasks := #[] } }
 
@@ -104,16 +133,19 @@ where
     | [s] => [s]
     | _ :: ss => outermost ss
 
+def withoutModules (left : List String) : List Import → List Import
+  | [] => []
+  | m :: ms => if memberStr (nameText m.module) left then withoutModules left ms else m :: withoutModules left ms
+
 /-- The state that the file's commands start in. -/
 def fileStart (c : Ctx) (req : FileRequest) (header : TSyntax `Lean.Parser.Module.header) : IO (Except Problem Command.State) := do
-  if req.imports then
-    let imports := Elab.headerToImports header
-    let env ← importModules imports {} 0 (loadExts := true)
-    return .ok (Command.mkState (env.setMainModule req.module.toName) {} {})
-  else
-    let st := { c.cmd with env := c.cmd.env.setMainModule req.module.toName }
-    -- Definitions are not compiled (the WebAssembly package has not what the compiler needs), and linters only cost time.
-    (runTrusted "noncomputable section\nset_option linter.all false" st : BaseIO _)
+  let st ← (do
+    if req.imports then
+      let imports := withoutModules req.without (Elab.headerToImports header).toList
+      let env ← importModules imports.toArray {} 0 (loadExts := true)
+      return Command.mkState (env.setMainModule req.module.toName) {} {}
+    else return { c.cmd with env := c.cmd.env.setMainModule req.module.toName } : IO Command.State)
+  if req.before == "" then return .ok st else (runTrusted req.before st : BaseIO _)
 
 /-- Elaborate a whole file. Errors of single commands are listed and the rest goes on, as Lean itself does. -/
 def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileResult) := do
@@ -127,13 +159,18 @@ def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileResult) :
     | .error e => return .error e
     | .ok st =>
       let cctx : Command.Context := { fileName := req.path, fileMap := ictx.fileMap, snap? := none, cancelTk? := none }
-      let r ← fileLoop req ictx cctx ps { after := st, snapshots := #[], theorems := #[], errors := #[] }
+      let r ← fileLoop req ictx cctx ps { after := st, snapshots := #[], stated := [], theorems := #[], errors := #[] }
       let done ← closeScopes { r.after with messages := {} }
-      if req.after == "" then return .ok { r with after := done }
-      else match (← runTrusted req.after done) with
-        | .ok st => return .ok { r with after := { st with messages := {} } }
-        | .error e => return .error e
+      let patched ← (do
+        if req.after == "" then return .ok done
+        else match (← runTrusted req.after done) with
+          | .ok st => return .ok { st with messages := {} }
+          | .error e => return .error e : BaseIO (Except Problem Command.State))
+      match patched with
+      | .error e => return .error e
+      | .ok st =>
+        if req.save != "" then writeModule st.env req.save
+        return .ok { r with after := st }
   match (← act.toBaseIO) with
   | .ok r => return r
   | .error e => return .error { kind := "elaboration", text := (toString e) }
-

@@ -122,8 +122,13 @@ structure Certificate where
   opaqueLibrary : Bool      -- some library theorem's own axioms could not be seen
   declared : List Name      -- constants made on the way (by header, statement and proof)
 
-/-- Kernel-check `value : type` as theorem `name`, over `base`, with what it needs taken from `src`. -/
-def certify (base src : Environment) (name : Name) (levels : List Name) (type value : Expr) : BaseIO (Except Problem Certificate) := do
+def seenNames : List Name → NameSet → NameSet
+  | [], acc => acc
+  | n :: ns, acc => seenNames ns (acc.insert n)
+
+/-- Kernel-check `value : type` as theorem `name`, over `base`, with what it needs taken from `src`. The theorems in `stated`
+have no proofs here: what they rest on is not looked for. -/
+def certify (base src : Environment) (stated : List Name) (name : Name) (levels : List Name) (type value : Expr) : BaseIO (Except Problem Certificate) := do
   if value.hasExprMVar then return .error { kind := "unsound", text := "the proof term still has metavariables" }
   else if value.hasLevelMVar then return .error { kind := "unsound", text := "the proof term still has universe metavariables" }
   else if value.hasFVar then return .error { kind := "unsound", text := "the proof term has free variables" }
@@ -140,7 +145,7 @@ def certify (base src : Environment) (name : Name) (levels : List Name) (type va
     match (← addToKernel r name (.thmDecl { name := name, levelParams := levels, type := type, value := value })) with
     | .error e => return .error e
     | .ok done =>
-      let (_, s) := (CollectAxioms.collect name done.env).run {}
+      let (_, s) := (CollectAxioms.collect name done.env).run { visited := seenNames stated {} }
       let (ax, lib) := splitAxioms base s.axioms.toList [] []
       return .ok { axioms := ax, opaqueLibrary := (match lib with | [] => false | _ => true), declared := r.added }
 

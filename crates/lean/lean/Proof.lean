@@ -12,6 +12,7 @@ structure Proof where
   mst : Meta.State
   term : Term.State
   goals : List MVarId
+  stated : List Name := []  -- theorems that are there by their statements alone
 
 /-! #### Starting -/
 
@@ -145,7 +146,7 @@ def Proof.isDone (p : Proof) : Bool := match p.goals with | [] => true | _ => fa
 def Proof.finish (p : Proof) : BaseIO (Except Problem Certificate) := do
   if p.isDone then
     let (e, _) := instantiateMVarsCore p.mst.mctx p.root
-    certify p.base p.core.env p.name p.levels p.type e
+    certify p.base p.core.env p.stated p.name p.levels p.type e
   else return .error { kind := "unsound", text := "goals are left" }
 
 /-- The finished proof as data: the theorem, after the constants that its tactics made. -/

@@ -5,6 +5,16 @@ structure Store where
   ctxs : Array Ctx
   files : Array (Array Snapshot)     -- by context: the theorems of the file that made it
   states : Array (Option Proof)
+  compiled : List (String × Environment) := []   -- modules that were imported for what their theorems rest on
+
+def findCompiled (m : String) : List (String × Environment) → Option Environment
+  | [] => none
+  | (n, e) :: r => if n == m then some e else findCompiled m r
+
+def importCompiled (st : Store) (m : String) : IO Environment := do
+  match findCompiled m st.compiled with
+  | some e => return e
+  | none => importModules #[{ module := m.toName }] {} 0 (loadExts := false)
 
 def getState (st : Store) (i : Nat) : Option Proof :=
   match st.states[i]? with
@@ -72,9 +82,18 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     | some p =>
       let request : ChallengeRequest :=
         { uses := namesField j "uses", declares := namesField j "declares", proofs := boolField j "proofs", whole := boolField j "whole" }
-      match (← p.challenge request) with
-      | .error e => return (e.fields, st)
-      | .ok c => return (ok c.fields, st)
+      let made ← (do
+        let kept ← IO.mkRef st.compiled
+        let module := strField j "module"
+        let compiled : IO Environment := do
+          let env ← importCompiled st module
+          kept.set [(module, env)]
+          return env
+        return (← p.challenge compiled request, ← kept.get) : IO (Except Problem Challenge × List (String × Environment))).toBaseIO
+      match made with
+      | .error e => return (({ kind := "challenge", text := toString e } : Problem).fields, st)
+      | .ok (.error e, kept) => return (e.fields, { st with compiled := kept })
+      | .ok (.ok c, kept) => return (ok c.fields, { st with compiled := kept })
   | "drop" => return (ok [], st)
   | "header" =>
     match st.ctxs[natField j "ctx" 0]? with
@@ -89,7 +108,9 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     | none => return (noSuch "context", st)
     | some c =>
       let r ← runFile c { text := strField j "text", path := strField j "path", module := strField j "module",
-                          trace := boolField j "trace", imports := boolField j "imports", after := strField j "after" }
+                          trace := boolField j "trace", proofs := boolField j "proofs", imports := boolField j "imports",
+                          without := stringsField j "without", before := strField j "before", after := strField j "after",
+                          save := strField j "save" }
       match r with
       | .error e => return (e.fields, st)
       | .ok f =>

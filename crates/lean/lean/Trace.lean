@@ -9,6 +9,7 @@ structure Snapshot where
   before : Array Syntax     -- `open .. in`, `set_option .. in`
   src : String
   statement : String
+  stated : List Name        -- theorems of the file before it that are there by their statements alone
 
 /-- The commands before `in`, one after another. -/
 partial def runPrefixes (s : String) (pre : Array Syntax) (i : Nat) (st : Command.State) : BaseIO (Except Problem Command.State) := do
@@ -22,7 +23,10 @@ partial def runPrefixes (s : String) (pre : Array Syntax) (i : Nat) (st : Comman
 def Snapshot.start (s : Snapshot) (heartbeats : Nat) : BaseIO (Except Problem Proof) := do
   match (← runPrefixes s.src s.before 0 s.cmd) with
   | .error e => return .error e
-  | .ok st => startProof none (ctxOf st) s.statement heartbeats
+  | .ok st =>
+    match (← startProof none (ctxOf st) s.statement heartbeats) with
+    | .error e => return .error e
+    | .ok p => return .ok { p with stated := s.stated }
 
 partial def findSnapshotFrom (a : Array Snapshot) (n : String) (line i : Nat) : Option Snapshot :=
   match a[i]? with

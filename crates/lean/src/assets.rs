@@ -26,6 +26,19 @@ pub(crate) const SERVER: &str = concat!(
     include_str!("../lean/Serve.lean"),
 );
 
+/// What decides how a theorem is traced.
+const TRACER: [&str; 4] = [
+    include_str!("../lean/Source.lean"),
+    include_str!("../lean/Steps.lean"),
+    include_str!("../lean/Trace.lean"),
+    include_str!("../lean/File.lean"),
+];
+
+/// Names it.
+pub(crate) fn tracer_key() -> String {
+    sha256(&TRACER.map(str::as_bytes))
+}
+
 /// The judge: a module of its own, which elaborates nothing.
 pub(crate) const JUDGE: &str = concat!(
     include_str!("../lean/Judge.lean"),

@@ -38,6 +38,12 @@ pub(crate) struct Prepared {
     pub host_script: PathBuf,
     /// The module to run.
     pub boot: &'static str,
+    /// The folder that all of it is in.
+    pub cache: PathBuf,
+    /// The view of a library's compiled modules, if there is a library.
+    pub library: Option<PathBuf>,
+    /// Whether it may write compiled modules, to a folder of its own.
+    pub writes: bool,
 }
 
 /// Where this version of the program keeps what it prepares.
@@ -51,6 +57,11 @@ impl Prepared {
     pub fn has(&self, module: &str) -> bool {
         self.runtime.join("lib").join(module.replace('.', "/")).with_extension("olean").is_file()
     }
+}
+
+/// Names the Lean of the package.
+pub(crate) fn lean_key() -> String {
+    SUMS.map(|(_, sum)| sum).join("\n")
 }
 
 /// Where prepared files are kept by default.
@@ -91,7 +102,16 @@ pub(crate) fn prepare(cache: &Path, package: Option<&Path>) -> Result<Prepared, 
     };
     let Folders { runtime, server } = folders;
     let host_script = runtime.join("scripts").join("host.cjs");
-    Ok(Prepared { node, host_script, runtime, server, boot: "Server" })
+    Ok(Prepared {
+        node,
+        host_script,
+        runtime,
+        server,
+        boot: "Server",
+        cache: cache.to_path_buf(),
+        library: None,
+        writes: false,
+    })
 }
 
 fn build_missing(cache: &Path, package: Option<&Path>, folders: &Folders) -> Result<Node, Error> {

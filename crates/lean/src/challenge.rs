@@ -54,7 +54,7 @@ impl Lean {
         extent: Extent,
     ) -> Result<Result<Challenge, String>, Fault> {
         let (key, most) = match &place.text {
-            PlaceText::Files(_) => (place.clone(), self.options.checks_per_file),
+            PlaceText::File(_) => (place.clone(), self.options.checks_per_file),
             PlaceText::Header(_) => (
                 Place { text: PlaceText::Header(String::new()), ..place.clone() },
                 match place.owner {
@@ -114,7 +114,13 @@ impl Lean {
         let limit = self.options.check_limit;
         let heartbeats = self.options.heartbeats.max(400_000);
         self.warn(worker, place, target)?;
-        let ctx = worker.context(place)?;
+        // The proofs of the theorem's own file are wanted, or the file is there compiled.
+        let with_proofs = extent != Extent::Statements || !self.has_compiled();
+        let module = match &place.text {
+            PlaceText::File(source) if !with_proofs => source.module.as_str(),
+            _ => "",
+        };
+        let ctx = worker.context(place, with_proofs)?;
         let opened = worker.demand(&target.request(ctx, heartbeats, place.owner), limit)?;
         let (uses, declares) = (terms.used(), terms.declared());
         let request = Request::Challenge {
@@ -123,6 +129,7 @@ impl Lean {
             declares: &declares,
             proofs: extent != Extent::Statements,
             whole: extent == Extent::Whole,
+            module,
         };
         let reply = worker.demand(&request, limit)?;
         worker.forget(worker.generation(), [opened.state]);

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::worker::{Owner, Place, PlaceText, Worker, key};
+use crate::worker::{Owner, Place, PlaceText, Worker};
 
 /// The challengers.
 pub(crate) struct Challengers {
@@ -20,29 +20,28 @@ struct Challenger {
     imports: Vec<String>,
     /// Whose texts it has elaborated: a stranger's process never serves the user.
     owner: Owner,
-    /// The files it has elaborated, by chain; `None` for one that serves headers, on the bare
-    /// imports.
-    chains: Option<HashSet<String>>,
+    /// The files it has elaborated; `None` for one that serves headers, on the bare imports.
+    files: Option<HashSet<String>>,
     /// At rest: the process and how many proofs it has served. `None` while somebody has it.
     idle: Option<(Worker, usize)>,
 }
 
 impl Challenger {
     fn new(id: u64, place: &Place) -> Challenger {
-        let chains = matches!(place.text, PlaceText::Files(_)).then(HashSet::new);
-        Challenger { id, imports: place.imports.clone(), owner: place.owner, chains, idle: None }
+        let files = matches!(place.text, PlaceText::File(_)).then(HashSet::new);
+        Challenger { id, imports: place.imports.clone(), owner: place.owner, files, idle: None }
     }
 
     /// Whether it could serve the place, if only after elaborating files.
     fn fits(&self, place: &Place) -> bool {
         self.imports == place.imports
             && self.owner == place.owner
-            && self.chains.is_some() == matches!(place.text, PlaceText::Files(_))
+            && self.files.is_some() == matches!(place.text, PlaceText::File(_))
     }
 
     fn holds(&self, place: &Place) -> bool {
-        let has = match (&place.text, &self.chains) {
-            (PlaceText::Files(files), Some(chains)) => chains.contains(&key(files)),
+        let has = match (&place.text, &self.files) {
+            (PlaceText::File(source), Some(files)) => files.contains(&source.path),
             (PlaceText::Header(_), None) => true,
             _ => false,
         };
@@ -50,8 +49,8 @@ impl Challenger {
     }
 
     fn add(&mut self, place: &Place) {
-        if let (PlaceText::Files(files), Some(chains)) = (&place.text, &mut self.chains) {
-            chains.extend((1..=files.len()).map(|n| key(&files[..n])));
+        if let (PlaceText::File(source), Some(files)) = (&place.text, &mut self.files) {
+            files.insert(source.path.clone());
         }
     }
 }
@@ -99,7 +98,7 @@ impl Challengers {
         if let Some(at) = all.iter().position(|c| c.idle.is_some() && c.holds(place)) {
             return Some(at);
         }
-        let files = matches!(place.text, PlaceText::Files(_));
+        let files = matches!(place.text, PlaceText::File(_));
         if files && all.iter().any(|c| c.holds(place)) {
             return None;
         }

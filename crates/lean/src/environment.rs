@@ -14,6 +14,7 @@ use catamount_traces::Theorem;
 use crate::assets;
 use crate::cache;
 use crate::challengers::Challengers;
+use crate::compile::{Compiled, all_files};
 use crate::error::Error;
 use crate::found::Found;
 use crate::judge::Judges;
@@ -31,7 +32,7 @@ use crate::worker::{Owner, Place, PlaceText, Worker};
 pub struct Lean {
     pub(crate) options: Arc<Options>,
     pub(crate) launch: Launch,
-    library: Option<Library>,
+    library: Option<Sources>,
     pub(crate) pool: Pool,
     pub(crate) challengers: Challengers,
     pub(crate) judges: Judges,
@@ -40,16 +41,34 @@ pub struct Lean {
     pub(crate) warnings: Mutex<BTreeSet<String>>,
 }
 
+/// Where the theorems' files are.
+enum Sources {
+    /// In a Lake project, which compiles what they import.
+    Project(Library),
+    /// In a library that this program compiles.
+    Compiled(Box<Compiled>),
+}
+
 impl Lean {
     /// Sets up the environment. With the WebAssembly host, the first call ever fetches and prepares
     /// Lean (about a minute). Workers start when they are first needed; see [`Lean::warm_up`].
     pub fn new(options: Options) -> Result<Lean, Error> {
-        let launch = launch(&options.host)?;
+        let mut launch = launch(&options.host)?;
+        let mut library = None;
+        if let Some(root) = &options.root {
+            library = Some(match &launch {
+                Launch::Native { .. } => Sources::Project(Library::new(root, &[], &[])),
+                Launch::Wasm(prepared) => {
+                    let compiled = Compiled::open(&options, prepared, root, all_files(root))?;
+                    launch = launch.with_library(&compiled.view.folder, false);
+                    Sources::Compiled(Box::new(compiled))
+                }
+            });
+        }
         let options = Arc::new(options);
         let pool = Pool::new(
             (0..options.workers.max(1)).map(|_| Worker::new(launch.clone(), Arc::clone(&options))),
         );
-        let library = options.root.as_deref().map(Library::new);
         let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);
         let judges = Judges::new(launch.judge(), Arc::clone(&options));
         let (found, warnings) = (Arc::default(), Mutex::default());
@@ -120,25 +139,14 @@ impl Lean {
                         theorem.name
                     ),
                 })?;
-                let (files, imports) = match &self.launch {
-                    Launch::Native { .. } => {
-                        (vec![library.source(file)?], self.options.imports.clone())
-                    }
-                    Launch::Wasm(prepared) => {
-                        let files = library.chain(file)?;
-                        let available = |module: &str| prepared.has(module);
-                        let imports = library.outside_of_folder(
-                            file,
-                            &files,
-                            &self.options.imports,
-                            available,
-                        );
-                        (files, imports)
-                    }
+                let source = match library {
+                    Sources::Project(library) => library.source(file)?,
+                    Sources::Compiled(compiled) => compiled.need(file)?,
                 };
+                let imports = self.options.imports.clone();
                 let target =
                     Target::Named { name: theorem.name.clone(), line: theorem.line.unwrap_or(0) };
-                Ok((Place { imports, text: PlaceText::Files(files), owner }, target))
+                Ok((Place { imports, text: PlaceText::File(source), owner }, target))
             }
             (_, header) => {
                 let (named, rest) = split_imports(header.as_deref().unwrap_or_default());
@@ -162,7 +170,14 @@ impl Lean {
     pub(crate) fn session(&self, place: Place, target: Target) -> Result<LeanSession, Opening> {
         let slot = self.pool.choose(&place);
         let (options, found) = (Arc::clone(&self.options), Arc::clone(&self.found));
-        LeanSession::open(slot, options, Arc::new(place), target, found)
+        let with_proofs = !self.has_compiled();
+        LeanSession::open(slot, options, Arc::new(place), target, found, with_proofs)
+    }
+
+    /// Whether the theorems' own files are there compiled, so that a file can be opened without
+    /// elaborating its proofs.
+    pub(crate) fn has_compiled(&self) -> bool {
+        matches!(self.library, Some(Sources::Compiled(_)))
     }
 }
 

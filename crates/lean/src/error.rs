@@ -76,6 +76,17 @@ pub enum Error {
         /// What Lean says.
         why: String,
     },
+    /// What is kept of a compiled module cannot be used.
+    #[error("{path}: {why}; delete that folder, and it is made again")]
+    Cache {
+        /// Where it is kept.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A module of a library cannot be had.
+    #[error("{0}")]
+    Module(String),
     /// The server was lost.
     #[error("{0}")]
     Worker(String),

@@ -18,6 +18,9 @@ pub(crate) enum Launch {
     Native { project: Project, server: PathBuf },
 }
 
+/// Where a process that may write finds its folder.
+pub(crate) const WRITTEN_AT: &str = "/written";
+
 /// A process that has been started, and the folder that it may write.
 pub(crate) struct Started {
     pub child: Child,
@@ -36,20 +39,38 @@ impl Launch {
         }
     }
 
+    /// The same, seeing the compiled modules of a view, and writing some if `writes`. Natively Lake
+    /// has done that.
+    pub fn with_library(&self, view: &Path, writes: bool) -> Launch {
+        match self {
+            Launch::Wasm(prepared) => Launch::Wasm(Prepared {
+                library: Some(view.to_path_buf()),
+                writes,
+                ..prepared.clone()
+            }),
+            native @ Launch::Native { .. } => native.clone(),
+        }
+    }
+
     /// Starts a server that imports `imports`.
     pub fn start(&self, imports: &[String], options: &Options) -> Result<Started, Error> {
         let layer = Layer::here();
         let failed = |e: std::io::Error| Error::Start(e.to_string());
         match self {
             Launch::Wasm(prepared) => {
-                let program = wasm(prepared, imports);
+                let scratch = match prepared.writes {
+                    true => Some(tempfile::tempdir().map_err(failed)?),
+                    false => None,
+                };
+                let write = scratch.as_ref().map(|folder| folder.path().to_path_buf());
+                let program = wasm(prepared, imports, write.as_deref());
                 let sandbox = Sandbox {
                     read: readable(prepared, &program.path),
-                    write: Vec::new(),
+                    write: write.into_iter().collect(),
                     memory_mb: options.memory_mb,
                 };
                 let child = Child::spawn(&program, &sandbox, layer).map_err(failed)?;
-                Ok(Started { child, scratch: None })
+                Ok(Started { child, scratch })
             }
             Launch::Native { project, server } => {
                 if let (Layer::None(why), true) = (layer, options.confine) {
@@ -77,17 +98,28 @@ impl Launch {
 /// Node on the prepared runtime. The WebAssembly module can reach nothing that is not mounted
 /// (`host/sandbox.cjs`); should it break out into node, node's own permissions are next, and then
 /// the system's.
-fn wasm(prepared: &Prepared, imports: &[String]) -> Program {
+fn wasm(prepared: &Prepared, imports: &[String], write: Option<&Path>) -> Program {
     let server = prepared.server.join("lib");
+    let mut path = "/lean/lib:/server".to_owned();
+    let mut mounts = vec![serde_json::json!(["/server", server, false])];
+    let mut read = vec![prepared.runtime.as_path(), server.as_path()];
+    if let Some(library) = &prepared.library {
+        path.push_str(":/library");
+        mounts.push(serde_json::json!(["/library", library, false]));
+        read.push(library);
+    }
+    if let Some(folder) = write {
+        mounts.push(serde_json::json!([WRITTEN_AT, folder, true]));
+    }
     let settings = serde_json::json!({
         "runtime": prepared.runtime,
         "boot": prepared.boot,
         "args": imports,
         "watchParent": cfg!(not(target_os = "linux")),
-        "mounts": [["/server", server, false]],
-        "env": { "LEAN_PATH": "/lean/lib:/server" },
+        "mounts": mounts,
+        "env": { "LEAN_PATH": path },
     });
-    let mut args: Vec<OsString> = prepared.node.permissions(&[&prepared.runtime, &server]);
+    let mut args = prepared.node.permissions(&read, write.as_slice());
     // V8 must believe in a little less stack than there is.
     args.push(format!("--stack-size={}", stack_limit() / 1024 * 5 / 6).into());
     args.push(prepared.host_script.clone().into());
@@ -98,6 +130,7 @@ fn wasm(prepared: &Prepared, imports: &[String]) -> Program {
 /// What node reads: the prepared files, and its own installation where that is not the system's.
 fn readable(prepared: &Prepared, node: &Path) -> Vec<PathBuf> {
     let mut read = vec![prepared.runtime.clone(), prepared.server.clone()];
+    read.extend(prepared.library.clone());
     read.push(tool::installation(node));
     read
 }

@@ -22,6 +22,7 @@
 //! ```
 
 mod assets;
+mod build;
 mod bundled;
 mod cache;
 mod certificate;
@@ -29,6 +30,8 @@ mod challenge;
 mod challengers;
 mod check;
 mod child;
+mod compile;
+mod corpus;
 mod doctor;
 mod environment;
 mod error;
@@ -37,9 +40,11 @@ mod export;
 mod found;
 mod judge;
 mod launch;
+mod modules;
 mod nanoda;
 mod node;
 mod npm;
+mod olean;
 mod options;
 mod pool;
 mod process;
@@ -62,15 +67,17 @@ pub fn is_answer(line: &[u8], id: &str) -> bool {
     wire::parse_reply(line, id).is_some()
 }
 
+pub use build::{BuildProgress, BuildReport, FailedModule, build, modules_folder};
 pub use bundled::write_bundled_library;
 pub use certificate::Certificate;
 pub use check::{Claim, Ruling, RulingVerdict};
+pub use corpus::{Corpus, Recipe};
 pub use doctor::{Finding, diagnose, self_test};
 pub use environment::Lean;
 pub use error::Error;
 pub use export::export;
 pub use options::{Host, Kernel, Options, STANDARD_AXIOMS};
-pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, trace};
+pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, trace, trace_corpus};
 
 /// The README's example is a test.
 #[cfg(doctest)]

@@ -84,9 +84,9 @@ impl Node {
         (next(), next())
     }
 
-    /// Arguments under which node may read these folders and start threads, and may not write,
-    /// start programs or load native code.
-    pub fn permissions(&self, read: &[&Path]) -> Vec<OsString> {
+    /// Arguments under which node may read and write these folders and start threads, and may not
+    /// write others, start programs or load native code.
+    pub fn permissions(&self, read: &[&Path], write: &[&Path]) -> Vec<OsString> {
         let settled = match self.numbers() {
             (major @ (22 | 23), minor) => minor >= if major == 22 { 13 } else { 5 },
             (major, _) => major > 23,
@@ -94,11 +94,13 @@ impl Node {
         let switch = if settled { "--permission" } else { "--experimental-permission" };
         let mut args: Vec<OsString> =
             [switch, "--allow-worker", "--no-warnings"].map(Into::into).into();
-        for folder in read {
-            let mut arg = OsString::from("--allow-fs-read=");
+        let mut allow = |what: &str, folder: &Path| {
+            let mut arg = OsString::from(what);
             arg.push(folder.join(""));
             args.push(arg);
-        }
+        };
+        read.iter().chain(write).for_each(|folder| allow("--allow-fs-read=", folder));
+        write.iter().for_each(|folder| allow("--allow-fs-write=", folder));
         args
     }
 }
@@ -129,7 +131,7 @@ mod tests {
     fn permissions_are_asked_for_in_the_words_of_the_version() {
         let words = |version: &str| {
             let node = Node { path: "node".into(), version: version.into() };
-            node.permissions(&[Path::new("/a")])[0].clone()
+            node.permissions(&[Path::new("/a")], &[])[0].clone()
         };
         for old in ["v20.20.2", "v22.12.0", "v23.4.0", "v21.0.0"] {
             assert_eq!(words(old), "--experimental-permission", "{old}");

@@ -48,6 +48,11 @@ pub struct Options {
     pub host: Host,
     /// What theorems' files are relative to: the root of the library.
     pub root: Option<PathBuf>,
+    /// Roots of what that library depends on, where no Lake project says it.
+    pub libraries: Vec<PathBuf>,
+    /// Modules, with all below them, that are not imported, whoever names them: what a library can
+    /// do without and this Lean cannot compile.
+    pub left_out: Vec<String>,
     /// Modules to import where a theorem's header names none.
     pub imports: Vec<String>,
     /// How many server processes serve sessions.
@@ -90,6 +95,8 @@ impl Default for Options {
         Options {
             host: Host::default(),
             root: None,
+            libraries: Vec::new(),
+            left_out: Vec::new(),
             imports: vec!["Init".into()],
             workers: 2,
             heartbeats: 200_000,

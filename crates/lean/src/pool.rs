@@ -1,21 +1,23 @@
 //! The workers that serve sessions, and which of them serves the next one.
 //!
-//! A worker that has elaborated a theorem's file, or part of what it imports, is worth waiting for:
-//! files can take a minute, a search a second or two. So a session goes where it is expected to
-//! start soonest.
+//! A worker that has elaborated a theorem's file is worth waiting for: a file takes seconds, a search
+//! often less. So a session goes where it is expected to start soonest.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::source::Source;
 use crate::worker::{Place, PlaceText, Worker, key};
 
 /// Expected seconds that a session holds its worker up.
 const SESSION: f64 = 1.0;
 /// Expected seconds that a new process takes.
 const START: f64 = 5.0;
-/// Expected bytes of Lean source elaborated in a second.
-const BYTES_PER_SECOND: f64 = 2500.0;
+/// Expected seconds that importing what a file needs takes.
+const IMPORT: f64 = 2.0;
+/// Expected bytes of Lean source read in a second, proofs skipped.
+const BYTES_PER_SECOND: f64 = 20_000.0;
 
 /// A worker and how many sessions use it.
 pub(crate) struct Slot {
@@ -33,34 +35,35 @@ impl Slot {
 #[derive(Default)]
 struct Expected {
     imports: Vec<String>,
-    chains: HashSet<String>,
+    files: HashSet<String>,
 }
 
 impl Expected {
     /// Seconds until a session at `place` could start here, other sessions aside.
     fn delay(&self, place: &Place) -> f64 {
         let started = self.imports == place.imports;
-        let files = match &place.text {
-            PlaceText::Header(_) => return if started { 0.0 } else { START },
-            PlaceText::Files(files) => files,
-        };
-        let loaded = if started {
-            (1..=files.len()).rev().find(|&n| self.chains.contains(&key(&files[..n]))).unwrap_or(0)
-        } else {
-            0
-        };
-        let bytes: usize = files[loaded..].iter().map(|f| f.text.len()).sum();
-        bytes as f64 / BYTES_PER_SECOND + if started { 0.0 } else { START }
+        let start = if started { 0.0 } else { START };
+        match &place.text {
+            PlaceText::File(source) if !(started && self.files.contains(&name(source))) => {
+                start + IMPORT + source.text.len() as f64 / BYTES_PER_SECOND
+            }
+            _ => start,
+        }
     }
 
     fn add(&mut self, place: &Place) {
         if self.imports != place.imports {
-            *self = Expected { imports: place.imports.clone(), chains: HashSet::new() };
+            *self = Expected { imports: place.imports.clone(), files: HashSet::new() };
         }
-        if let PlaceText::Files(files) = &place.text {
-            self.chains.extend((1..=files.len()).map(|n| key(&files[..n])));
+        if let PlaceText::File(source) = &place.text {
+            self.files.insert(name(source));
         }
     }
+}
+
+/// How a worker names the context that a search in a file uses.
+fn name(source: &Source) -> String {
+    key(source, false)
 }
 
 /// See the module's text.
@@ -89,9 +92,9 @@ impl Pool {
             if sessions == 0
                 && let Ok(worker) = slot.worker.try_lock()
             {
-                let (imports, chains) = worker.holdings();
+                let (imports, contexts) = worker.holdings();
                 expected[at] =
-                    Expected { imports: imports.to_vec(), chains: chains.cloned().collect() };
+                    Expected { imports: imports.to_vec(), files: contexts.cloned().collect() };
             }
             let delay = expected[at].delay(place) + SESSION * sessions as f64;
             if delay < best.0 {
@@ -108,35 +111,27 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
     use crate::worker::Owner;
 
-    fn file(path: &str, bytes: usize) -> Arc<Source> {
-        Arc::new(Source {
-            path: path.into(),
-            module: path.into(),
-            text: "x".repeat(bytes),
-            imports: vec![],
-        })
-    }
-
-    fn place(files: &[&Arc<Source>]) -> Place {
+    fn place(path: &str, bytes: usize) -> Place {
+        let text = "x".repeat(bytes);
+        let (imports, without) = (vec![], vec![]);
+        let source = Source { path: path.into(), module: path.into(), text, imports, without };
         Place {
             imports: vec!["Init".into()],
-            text: PlaceText::Files(files.iter().map(|f| Arc::clone(f)).collect()),
+            text: PlaceText::File(Arc::new(source)),
             owner: Owner::User,
         }
     }
 
     #[test]
     fn what_is_loaded_is_not_waited_for() {
-        let (a, b, c) = (file("A", 20_000), file("B", 10_000), file("C", 5_000));
+        let (a, b) = (place("A", 20_000), place("B", 10_000));
         let mut expected = Expected::default();
-        assert_eq!(expected.delay(&place(&[&a, &b])), START + 12.0);
-        expected.add(&place(&[&a, &b]));
-        assert_eq!(expected.delay(&place(&[&a, &b])), 0.0);
-        assert_eq!(expected.delay(&place(&[&a, &c])), 2.0);
-        assert_eq!(expected.delay(&place(&[&b])), 4.0, "A chain is known by its whole beginning");
+        assert_eq!(expected.delay(&a), START + IMPORT + 1.0);
+        expected.add(&a);
+        assert_eq!(expected.delay(&a), 0.0);
+        assert_eq!(expected.delay(&b), IMPORT + 0.5);
         let other = Place {
             imports: vec!["Lean".into()],
             text: PlaceText::Header(String::new()),
@@ -144,6 +139,6 @@ mod tests {
         };
         assert_eq!(expected.delay(&other), START);
         expected.add(&other);
-        assert_eq!(expected.delay(&place(&[&a])), START + 8.0, "another process has to start");
+        assert_eq!(expected.delay(&a), START + IMPORT + 1.0, "another process has to start");
     }
 }

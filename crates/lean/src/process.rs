@@ -54,7 +54,7 @@ impl std::fmt::Display for Failure {
 pub(crate) struct Process {
     child: Child,
     /// What it may write to, until it has ended.
-    _scratch: Option<tempfile::TempDir>,
+    scratch: Option<tempfile::TempDir>,
     stdin: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
     said: Arc<Mutex<Vec<u8>>>,
@@ -83,7 +83,7 @@ impl Process {
         let nonce = format!("{:016x}", RandomState::new().build_hasher().finish());
         let mut process = Process {
             child,
-            _scratch: started.scratch,
+            scratch: started.scratch,
             stdin,
             lines,
             said,
@@ -168,6 +168,11 @@ impl Process {
     /// Resident memory in MiB, where the system tells.
     pub fn memory(&self) -> Option<u64> {
         self.child.memory_mb()
+    }
+
+    /// The folder that it may write to.
+    pub fn scratch(&self) -> Option<&std::path::Path> {
+        self.scratch.as_ref().map(tempfile::TempDir::path)
     }
 
     /// The process's id, for tests that kill it.

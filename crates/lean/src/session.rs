@@ -55,6 +55,8 @@ pub(crate) struct LeanSession {
     place: Arc<Place>,
     target: Target,
     found: Arc<Found>,
+    /// Whether the proofs of the theorem's own file are elaborated to open it.
+    with_proofs: bool,
     /// When all of it must be done, if not only each tactic has its limit.
     deadline: Option<Instant>,
     root: String,
@@ -72,6 +74,7 @@ impl LeanSession {
         place: Arc<Place>,
         target: Target,
         found: Arc<Found>,
+        with_proofs: bool,
     ) -> Result<LeanSession, Opening> {
         let root =
             Node { parent: StateId(0), tactic: String::new(), server: None, released: false };
@@ -81,6 +84,7 @@ impl LeanSession {
             place,
             target,
             found,
+            with_proofs,
             deadline: None,
             root: String::new(),
             nodes: vec![root],
@@ -137,7 +141,7 @@ impl LeanSession {
     }
 
     fn start(&mut self, worker: &mut Worker) -> Result<u64, Trouble> {
-        let ctx = worker.context(&self.place)?;
+        let ctx = worker.context(&self.place, self.with_proofs)?;
         let heartbeats = self.options.heartbeats.max(400_000);
         let request = self.target.request(ctx, heartbeats, self.place.owner);
         let reply = worker.demand(&request, self.limit())?;

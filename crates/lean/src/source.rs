@@ -1,7 +1,6 @@
-//! Lean source files: their text, what they import, and the order in which a chain of them is
-//! elaborated.
+//! Lean source files: their text, and what they import.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,6 +16,8 @@ pub(crate) struct Source {
     pub text: String,
     /// Modules that it imports.
     pub imports: Vec<String>,
+    /// Modules that it names as imports and does without, because that was asked for.
+    pub without: Vec<String>,
 }
 
 /// The modules named by the `import` lines at the start of `text`, and the rest of it.
@@ -82,124 +83,89 @@ fn module_of(path: &str) -> String {
     path.trim_end_matches(".lean").replace('/', ".")
 }
 
-/// The files below one root, read when first asked for.
+/// Whether a module is the one named, or stands below it.
+pub(crate) fn is_below(module: &str, named: &str) -> bool {
+    module.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+pub(crate) fn path_of(module: &str) -> String {
+    format!("{}.lean", module.replace('.', "/"))
+}
+
+/// A library: the files below one root, and those below the roots of what it depends on, read when
+/// first asked for.
 #[derive(Debug)]
 pub(crate) struct Library {
-    root: PathBuf,
+    /// The library's own root first.
+    roots: Vec<PathBuf>,
+    /// Modules, with all below them, that nobody imports.
+    left_out: Vec<String>,
     read: Mutex<HashMap<String, Arc<Source>>>,
-    /// What each top folder needs from outside, once it is known.
-    folders: Mutex<HashMap<String, Vec<String>>>,
 }
 
 impl Library {
-    pub fn new(root: &Path) -> Library {
-        Library { root: root.to_path_buf(), read: Mutex::default(), folders: Mutex::default() }
+    pub fn new(root: &Path, dependencies: &[PathBuf], left_out: &[String]) -> Library {
+        let roots = [root.to_path_buf()].into_iter().chain(dependencies.iter().cloned()).collect();
+        Library { roots, left_out: left_out.to_vec(), read: Mutex::default() }
     }
 
-    /// The file at `path` below the root.
+    /// The roots.
+    pub fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
+    /// The file at `path` below one of the roots.
     pub fn source(&self, path: &str) -> Result<Arc<Source>, Error> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(source) = read.get(path) {
             return Ok(Arc::clone(source));
         }
-        let full = self.root.join(path);
+        let full = self.find(path)?.unwrap_or_else(|| self.roots[0].join(path));
         let error = |why: String| Error::File { path: full.clone(), why };
         let bytes = std::fs::read(&full).map_err(|e| error(e.to_string()))?;
         let text = String::from_utf8(bytes)
             .map_err(|e| error(format!("not UTF-8 after byte {}", e.utf8_error().valid_up_to())))?;
-        let imports = split_imports(&text).0;
-        let source =
-            Arc::new(Source { path: path.to_owned(), module: module_of(path), text, imports });
-        read.insert(path.to_owned(), Arc::clone(&source));
+        let (without, imports) = split_imports(&text)
+            .0
+            .into_iter()
+            .partition(|module| self.left_out.iter().any(|left| is_below(module, left)));
+        let (path, module) = (path.to_owned(), module_of(path));
+        let source = Arc::new(Source { path: path.clone(), module, text, imports, without });
+        read.insert(path, Arc::clone(&source));
         Ok(source)
     }
 
-    /// The file and, before it, every file of the library that it imports, in an order that can be
-    /// elaborated.
-    pub fn chain(&self, path: &str) -> Result<Vec<Arc<Source>>, Error> {
-        self.order(&[path.to_owned()])
-    }
-
-    /// All these files and what they import within the library, each after what it imports.
-    pub fn order(&self, paths: &[String]) -> Result<Vec<Arc<Source>>, Error> {
-        let mut order = Vec::new();
-        let mut seen = HashSet::new();
-        for path in paths {
-            self.visit(path, &mut seen, &mut order)?;
+    /// The one root that has this file, with the file's path below it.
+    fn find(&self, path: &str) -> Result<Option<PathBuf>, Error> {
+        let mut found = self.roots.iter().map(|root| root.join(path)).filter(|p| p.is_file());
+        let first = found.next();
+        match (&first, found.next()) {
+            (Some(one), Some(other)) => Err(Error::File {
+                path: one.clone(),
+                why: format!(
+                    "the module {} is also in {}; give one of the two roots",
+                    module_of(path),
+                    other.display()
+                ),
+            }),
+            _ => Ok(first),
         }
-        Ok(order)
     }
 
-    fn visit(
-        &self,
-        path: &str,
-        seen: &mut HashSet<String>,
-        order: &mut Vec<Arc<Source>>,
-    ) -> Result<(), Error> {
-        if !seen.insert(path.to_owned()) {
-            return Ok(());
+    /// The file of a module, if one of the roots has it.
+    pub fn local(&self, module: &str) -> Result<Option<Arc<Source>>, Error> {
+        let path = path_of(module);
+        match self.find(&path)? {
+            Some(_) => self.source(&path).map(Some),
+            None => Ok(None),
         }
-        let source = self.source(path)?;
-        for import in &source.imports {
-            if let Some(local) = self.local(import) {
-                self.visit(&local, seen, order)?;
-            }
-        }
-        order.push(source);
-        Ok(())
     }
 
-    /// The library's own file for a module, if it has one.
-    pub fn local(&self, module: &str) -> Option<String> {
-        let path = format!("{}.lean", module.replace('.', "/"));
-        self.root.join(&path).is_file().then_some(path)
-    }
-
-    /// What the files of the same top folder as `path` need from outside the library, as far as
-    /// `available` has it, after what the chain itself needs. One process can then serve all of
-    /// them: the files of a library import ever other parts of core Lean, and a process that served
-    /// two of them in turn would start anew each time.
-    pub fn outside_of_folder(
-        &self,
-        path: &str,
-        chain: &[Arc<Source>],
-        default: &[String],
-        available: impl Fn(&str) -> bool,
-    ) -> Vec<String> {
-        let mut imports = self.outside(chain, default);
-        if let Some((folder, _)) = path.split_once('/') {
-            let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-            let all = folders.entry(folder.to_owned()).or_insert_with(|| {
-                // A file that cannot be read says so when it is asked for.
-                let files = self.files(&self.root.join(folder)).unwrap_or_default();
-                let sources: Vec<_> =
-                    files.iter().filter_map(|file| self.source(file).ok()).collect();
-                let mut found = self.outside(&sources, &[]);
-                found.retain(|module| available(module));
-                found
-            });
-            imports.extend(all.iter().cloned());
-            imports.sort();
-            imports.dedup();
-        }
-        imports
-    }
-
-    /// What a chain of files needs from outside the library.
-    pub fn outside(&self, chain: &[Arc<Source>], default: &[String]) -> Vec<String> {
-        let mut imports = default.to_vec();
-        for import in chain.iter().flat_map(|s| &s.imports) {
-            if self.local(import).is_none() && !imports.contains(import) {
-                imports.push(import.clone());
-            }
-        }
-        imports
-    }
-
-    /// Every `.lean` file below `path` (a file or a folder), relative to the root and in order.
+    /// Every `.lean` file below `path` (a file or a folder), relative to its root and in order.
     pub fn files(&self, path: &Path) -> Result<Vec<String>, Error> {
         let mut found = BTreeMap::new();
-        collect(&self.root, path, &mut found)?;
+        let root = self.roots.iter().find(|root| path.starts_with(root)).unwrap_or(&self.roots[0]);
+        collect(root, path, &mut found)?;
         Ok(found.into_keys().collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Traces from Lean files: every theorem proved by tactics, as the linear sequence that replays
 //! before it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -9,12 +9,15 @@ use std::thread;
 
 use catamount_traces::{Theorem, Trace};
 
+use crate::compile::{Compiled, Outcome, elaborate};
+use crate::corpus::Corpus;
 use crate::environment::launch;
 use crate::error::Error;
-use crate::options::{Host, Options};
-use crate::source::{Library, Source};
-use crate::wire::Reply;
-use crate::worker::{Trouble, Worker};
+use crate::launch::Launch;
+use crate::options::Options;
+use crate::source::{Library, Source, is_below, path_of};
+use crate::wire::{FileError, FileTheorem, Reply};
+use crate::worker::{Task, Worker};
 
 /// A theorem that gave no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,14 +72,33 @@ impl TraceReport {
         counts
     }
 
-    fn add(&mut self, source: &Source, reply: Reply) {
+    /// Into the order of files and lines.
+    fn sort<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
+        let places: HashMap<&str, usize> = files.enumerate().map(|(at, file)| (file, at)).collect();
+        let place = |file: &str| places.get(file);
+        self.traces.sort_by_key(|t| (t.theorem.file.as_deref().and_then(place), t.theorem.line));
+        self.lost.sort_by_key(|l| (place(&l.file), l.line));
+        self.problems.sort_by_key(|p| (place(&p.file), p.line));
+    }
+
+    fn say(&self, progress: &mut impl FnMut(TraceProgress<'_>), file: &str, total: usize) {
+        progress(TraceProgress { file, done: self.files, total, traces: self.traces.len() });
+    }
+
+    /// A file that could not be elaborated at all.
+    fn fails(&mut self, file: &str, error: String) {
         self.files += 1;
-        self.problems.extend(reply.errors.into_iter().map(|e| FileProblem {
+        self.problems.push(FileProblem { file: file.to_owned(), line: 0, error });
+    }
+
+    fn add(&mut self, source: &Source, theorems: Vec<FileTheorem>, errors: Vec<FileError>) {
+        self.files += 1;
+        self.problems.extend(errors.into_iter().map(|e| FileProblem {
             file: source.path.clone(),
             line: e.line,
             error: e.error,
         }));
-        for theorem in reply.theorems {
+        for theorem in theorems {
             self.theorems += 1;
             if theorem.proof != "tactics" {
                 continue;
@@ -120,11 +142,10 @@ pub struct TraceProgress<'a> {
 }
 
 /// Traces every `.lean` file at or below `path`, which lies below `options.root` (by default `path`
-/// itself, or its folder).
+/// itself, or its folder), `options.workers` at a time.
 ///
-/// Under WebAssembly, files that import each other are elaborated one after another into one
-/// growing environment; files that need only core Lean are elaborated side by side. A native
-/// project's files take their compiled imports.
+/// What a file imports is there compiled: by Lake, or under WebAssembly by this program, which keeps
+/// every module it has compiled, with its traces, for the next time.
 pub fn trace(
     options: &Options,
     path: &Path,
@@ -135,111 +156,127 @@ pub fn trace(
         None if path.is_dir() => path.to_path_buf(),
         None => path.parent().unwrap_or(Path::new("")).to_path_buf(),
     };
-    let library = Library::new(&root);
-    let paths = library.files(path)?;
-    let native = matches!(options.host, Host::Native { .. });
-    let order = if native {
-        paths.iter().map(|p| library.source(p)).collect::<Result<_, _>>()?
-    } else {
-        library.order(&paths)?
-    };
-    let linked =
-        !native && order.iter().any(|s| s.imports.iter().any(|i| library.local(i).is_some()));
-    let launch = launch(&options.host)?;
-    let options = Arc::new(options.clone());
-    let new_worker = || Worker::new(launch.clone(), Arc::clone(&options));
-    let total = order.len();
-    let mut report = TraceReport::default();
-    let mut record = |report: &mut TraceReport, source: &Source, outcome: Result<Reply, String>| {
-        match outcome {
-            Ok(reply) => report.add(source, reply),
-            Err(error) => {
-                report.files += 1;
-                report.problems.push(FileProblem { file: source.path.clone(), line: 0, error });
-            }
+    match launch(&options.host)? {
+        Launch::Wasm(prepared) => {
+            let files = |library: &Library| library.files(path);
+            let asked = files(&Library::new(&root, &options.libraries, &options.left_out))?;
+            let asked: HashSet<String> = asked.into_iter().collect();
+            let compiled = Compiled::open(options, &prepared, &root, files)?;
+            compiled_files(&compiled, |source| asked.contains(&source.path), progress)
         }
-        progress(TraceProgress {
-            file: &source.path,
-            done: report.files,
-            total,
-            traces: report.traces.len(),
-        });
-    };
-    if linked {
-        let imports = library.outside(&order, &options.imports);
-        let mut worker = new_worker();
-        let mut chain: Vec<Arc<Source>> = Vec::new();
-        for source in &order {
-            // A file that cannot be elaborated at all is left out of the chain, so that the files
-            // after it are tried without it.
-            let outcome = in_chain(&mut worker, &imports, &chain, source)?;
-            if outcome.is_ok() {
-                chain.push(Arc::clone(source));
-            }
-            record(&mut report, source, outcome);
+        launch @ Launch::Native { .. } => {
+            let library = Library::new(&root, &[], &[]);
+            let paths = library.files(path)?;
+            let order: Vec<_> =
+                paths.iter().map(|p| library.source(p)).collect::<Result<_, _>>()?;
+            let mut report = TraceReport::default();
+            natively(options, &launch, &order, |source, outcome| {
+                match outcome {
+                    Ok(reply) => report.add(source, reply.theorems, reply.errors),
+                    Err(why) => report.fails(&source.path, why),
+                }
+                report.say(&mut progress, &source.path, order.len());
+            })?;
+            report.sort(order.iter().map(|source| source.path.as_str()));
+            Ok(report)
         }
-    } else {
-        let next = AtomicUsize::new(0);
-        let (sender, outcomes) = mpsc::channel();
-        let threads = options.workers.clamp(1, total.max(1));
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                let (sender, next, order, library, new_worker, options) =
-                    (sender.clone(), &next, &order, &library, &new_worker, &options);
-                scope.spawn(move || {
-                    let mut worker = new_worker();
-                    while let Some(source) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let imports = if native {
-                            options.imports.clone()
-                        } else {
-                            library.outside(std::slice::from_ref(source), &options.imports)
-                        };
-                        let outcome = in_chain(&mut worker, &imports, &[], source);
-                        if native {
-                            worker.stop();
-                        }
-                        let failed = outcome.is_err();
-                        if sender.send((Arc::clone(source), outcome)).is_err() || failed {
-                            return;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            for (source, outcome) in outcomes {
-                record(&mut report, &source, outcome?);
-            }
-            Ok::<_, Error>(())
-        })?;
-        let place = |file: &str| order.iter().position(|s| s.path == file);
-        report.traces.sort_by_key(|t| (t.theorem.file.as_deref().and_then(place), t.theorem.line));
-        report.lost.sort_by_key(|l| (place(&l.file), l.line));
-        report.problems.sort_by_key(|p| (place(&p.file), p.line));
     }
+}
+
+/// Traces the modules of a corpus and those of its own that they import.
+pub fn trace_corpus(
+    options: &Options,
+    corpus: &Corpus,
+    progress: impl FnMut(TraceProgress<'_>),
+) -> Result<TraceReport, Error> {
+    let Launch::Wasm(prepared) = launch(&options.host)? else {
+        return Err(Error::Module(
+            "a recipe is for Lean without a toolchain; trace a project by its path".into(),
+        ));
+    };
+    let (recipe, root) = (&corpus.recipe, &corpus.root);
+    let options = Options {
+        libraries: corpus.libraries.clone(),
+        left_out: recipe.leave_out.clone(),
+        ..options.clone()
+    };
+    let compiled = Compiled::open(&options, &prepared, root, |library| {
+        let named = |file: &String| {
+            let module = library.source(file).map(|source| source.module.clone());
+            module.is_ok_and(|module| recipe.modules.iter().any(|m| is_below(&module, m)))
+        };
+        Ok(library.files(root)?.into_iter().filter(named).collect())
+    })?;
+    compiled_files(&compiled, |source| root.join(&source.path).is_file(), progress)
+}
+
+/// Traces those files of a library that are `asked` for, compiling all of it on the way.
+fn compiled_files(
+    compiled: &Compiled,
+    asked: impl Fn(&Source) -> bool + Sync,
+    mut progress: impl FnMut(TraceProgress<'_>),
+) -> Result<TraceReport, Error> {
+    let mut report = TraceReport::default();
+    let nodes = &compiled.order.nodes;
+    let wanted: Vec<usize> = (0..nodes.len()).collect();
+    let total = nodes.iter().filter(|node| asked(&node.source)).count();
+    for (module, why) in &compiled.order.unavailable {
+        report.fails(&path_of(module), why.clone());
+    }
+    let total = total + compiled.order.unavailable.len();
+    compiled.compile(
+        &wanted,
+        |at| asked(&nodes[at].source),
+        |at, outcome| {
+            let source = &nodes[at].source;
+            match outcome {
+                Outcome::Kept { record, traced: Some(theorems), .. } => {
+                    report.add(source, theorems, record.errors);
+                }
+                Outcome::Failed { why } => report.fails(&source.path, why),
+                Outcome::Blocked { by } => {
+                    report.fails(&source.path, format!("it imports {by}, which failed"));
+                }
+                Outcome::Kept { .. } => return,
+            }
+            report.say(&mut progress, &source.path, total);
+        },
+    )?;
+    report.sort(nodes.iter().map(|node| node.source.path.as_str()));
     Ok(report)
 }
 
-/// Traces one file after a chain of others. The inner error is about the file; the outer one about
-/// everything.
-fn in_chain(
-    worker: &mut Worker,
-    imports: &[String],
-    chain: &[Arc<Source>],
-    source: &Source,
-) -> Result<Result<Reply, String>, Error> {
-    for last_attempt in [false, true] {
-        let tried = worker.ready(imports).and_then(|()| {
-            let ctx = worker.files(chain, |_, _| ())?;
-            let reply = worker.file(source, ctx, true)?;
-            worker.remember(chain, source, reply.ctx);
-            Ok(reply)
-        });
-        match tried {
-            Ok(reply) => return Ok(Ok(reply)),
-            Err(Trouble::Start(error)) => return Err(error),
-            Err(Trouble::Failure(_)) if !last_attempt => {}
-            Err(trouble) => return Ok(Err(trouble.to_string())),
+/// Traces files whose imports Lake has compiled, each in a process of its own.
+fn natively(
+    options: &Options,
+    launch: &Launch,
+    order: &[Arc<Source>],
+    mut each: impl FnMut(&Source, Result<Reply, String>),
+) -> Result<(), Error> {
+    let options = Arc::new(options.clone());
+    let next = AtomicUsize::new(0);
+    let (sender, outcomes) = mpsc::channel();
+    let threads = options.workers.clamp(1, order.len().max(1));
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (sender, next, options) = (sender.clone(), &next, &options);
+            scope.spawn(move || {
+                let mut worker = Worker::new(launch.clone(), Arc::clone(options));
+                let task = Task { trace: true, proofs: true, save: "" };
+                while let Some(source) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = elaborate(&mut worker, source, task);
+                    worker.stop();
+                    let failed = outcome.is_err();
+                    if sender.send((Arc::clone(source), outcome)).is_err() || failed {
+                        return;
+                    }
+                }
+            });
         }
-    }
-    Ok(Err("it was not tried".into()))
+        drop(sender);
+        for (source, outcome) in outcomes {
+            each(&source, outcome?);
+        }
+        Ok(())
+    })
 }

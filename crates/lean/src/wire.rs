@@ -18,8 +18,12 @@ pub(crate) enum Request<'a> {
         path: &'a str,
         module: &'a str,
         trace: bool,
+        proofs: bool,
         imports: bool,
+        without: &'a [String],
+        before: &'a str,
         after: &'a str,
+        save: &'a str,
     },
     Start {
         ctx: u64,
@@ -47,6 +51,7 @@ pub(crate) enum Request<'a> {
         declares: &'a [Vec<Value>],
         proofs: bool,
         whole: bool,
+        module: &'a str,
     },
     /// For the judge, not the server.
     Judge {
@@ -120,7 +125,7 @@ impl Reply {
 }
 
 /// One theorem of an elaborated file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileTheorem {
     pub name: String,
     pub line: u32,
@@ -135,7 +140,7 @@ pub(crate) struct FileTheorem {
 }
 
 /// A command of a file that failed.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileError {
     pub line: u32,
     pub error: String,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::assets;
 use crate::error::Error;
 use crate::launch::Launch;
+use crate::modules::BEFORE;
 use crate::options::{Host, Options};
 use crate::process::{Failure, Process};
 use crate::source::Source;
@@ -36,7 +37,7 @@ impl Place {
     pub fn key(&self) -> String {
         let text = match &self.text {
             PlaceText::Header(text) => format!("header\n{text}"),
-            PlaceText::Files(files) => key(files),
+            PlaceText::File(source) => format!("file\n{}", source.path),
         };
         format!("{:?} {}\n{text}", self.owner, self.imports.join(" "))
     }
@@ -47,8 +48,18 @@ impl Place {
 pub(crate) enum PlaceText {
     /// Commands before the statement.
     Header(String),
-    /// Files, the last one holding the theorem.
-    Files(Vec<Arc<Source>>),
+    /// The file that holds the theorem; what it imports is there compiled.
+    File(Arc<Source>),
+}
+
+/// What is asked for when a file is elaborated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Task<'a> {
+    pub trace: bool,
+    /// Whether proofs are elaborated; otherwise its theorems are there by their statements.
+    pub proofs: bool,
+    /// Where the compiled module goes, as the process sees it; empty: nowhere.
+    pub save: &'a str,
 }
 
 /// Why a worker did not do what it was asked.
@@ -202,19 +213,32 @@ impl Worker {
         if reply.ok { Ok(reply) } else { Err(Trouble::Refused(reply.refusal())) }
     }
 
-    /// What the process has imported, and which chains of files it has elaborated (among other
-    /// contexts).
+    /// What the process has imported, and the contexts that it holds.
     pub fn holdings(&self) -> (&[String], impl Iterator<Item = &String>) {
         (&self.imports, self.contexts.keys())
     }
 
-    /// The server's context for a place, elaborated if need be.
-    pub fn context(&mut self, place: &Place) -> Result<u64, Trouble> {
+    /// The folder that the running process may write to.
+    pub fn scratch(&self) -> Option<&std::path::Path> {
+        self.process.as_ref().and_then(Process::scratch)
+    }
+
+    /// The server's context for a place, elaborated if need be: with the proofs of a file, or where
+    /// compiled modules say what its theorems rest on, without.
+    pub fn context(&mut self, place: &Place, proofs: bool) -> Result<u64, Trouble> {
         self.ready(&place.imports)?;
         match &place.text {
             PlaceText::Header(text) if text.trim().is_empty() => Ok(0),
             PlaceText::Header(text) => self.header(text, place.owner == Owner::Stranger),
-            PlaceText::Files(files) => self.files(files, |_, _| ()),
+            PlaceText::File(source) => {
+                let key = key(source, proofs);
+                if let Some(&ctx) = self.contexts.get(&key) {
+                    return Ok(ctx);
+                }
+                let ctx = self.file(source, Task { proofs, ..Task::default() })?.ctx;
+                self.contexts.insert(key, ctx);
+                Ok(ctx)
+            }
         }
     }
 
@@ -230,53 +254,31 @@ impl Worker {
         Ok(ctx)
     }
 
-    /// Elaborates a chain of files, beginning after the longest part of it that is loaded; `each`
-    /// sees every new file's answer.
-    pub fn files(
-        &mut self,
-        files: &[Arc<Source>],
-        mut each: impl FnMut(&Source, &Reply),
-    ) -> Result<u64, Trouble> {
-        let loaded = (0..=files.len())
-            .rev()
-            .find(|&n| n == 0 || self.contexts.contains_key(&key(&files[..n])))
-            .unwrap_or(0);
-        let mut ctx = if loaded == 0 { 0 } else { self.contexts[&key(&files[..loaded])] };
-        for n in loaded..files.len() {
-            let reply = self.file(&files[n], ctx, false)?;
-            each(&files[n], &reply);
-            ctx = reply.ctx;
-            self.contexts.insert(key(&files[..=n]), ctx);
-        }
-        Ok(ctx)
-    }
-
-    /// Notes that `source`, elaborated after `chain`, left `ctx`.
-    pub fn remember(&mut self, chain: &[Arc<Source>], source: &Source, ctx: u64) {
-        let chain: Vec<&str> =
-            chain.iter().map(|f| f.path.as_str()).chain([source.path.as_str()]).collect();
-        self.contexts.insert(chain.join("\n"), ctx);
-    }
-
-    /// Elaborates one file in a context.
-    pub fn file(&mut self, source: &Source, ctx: u64, trace: bool) -> Result<Reply, Trouble> {
-        let imports = matches!(self.options.host, Host::Native { .. });
-        let after = if imports { "" } else { assets::patch(&source.module) };
+    /// Elaborates one file on top of its own imports.
+    pub fn file(&mut self, source: &Source, task: Task<'_>) -> Result<Reply, Trouble> {
+        let (before, after) = match self.options.host {
+            Host::Native { .. } => ("", ""),
+            Host::Wasm { .. } => (BEFORE, assets::patch(&source.module)),
+        };
         let request = Request::File {
-            ctx,
+            ctx: 0,
             text: &source.text,
             path: &source.path,
             module: &source.module,
-            trace,
-            imports,
+            trace: task.trace,
+            proofs: task.proofs,
+            imports: true,
+            without: &source.without,
+            before,
             after,
+            save: task.save,
         };
         let limit = self.options.file_limit;
         self.demand(&request, limit)
     }
 }
 
-/// Names a chain of files within one generation.
-pub(crate) fn key(files: &[Arc<Source>]) -> String {
-    files.iter().map(|f| f.path.as_str()).collect::<Vec<_>>().join("\n")
+/// Names a file's context within one generation.
+pub(crate) fn key(source: &Source, proofs: bool) -> String {
+    format!("file {proofs}\n{}", source.path)
 }

@@ -1,6 +1,7 @@
 //! Everything here runs on the real prover, under the WebAssembly host.
 
 mod attacks;
+mod building;
 mod faults;
 mod fuzz;
 mod judging;

@@ -1,0 +1,331 @@
+//! A compiled module as the WebAssembly Lean writes it, made fit to be imported again.
+//!
+//! That Lean was built to import what its package ships, not what it writes itself. Two things stand
+//! in the way. The interpreter looks for a declaration's code in the module that the declaration's
+//! constant came from, and compiler-made declarations have no constant: here each gets one, an unsafe
+//! axiom, which the kernel lets no theorem use. And entries that ask for an initialiser to be run at
+//! import, where the compiler could not build that initialiser, are dropped.
+//!
+//! The layout (32 bit): a header of 80 bytes, the address that pointers are relative to, the root,
+//! then objects side by side, each `rc: i32, size: u16, fields: u8, tag: u8` and its fields. A
+//! pointer with its lowest bit set is a number. The root is `ModuleData(imports, constant names,
+//! constants, extra constant names, entries by extension; whether it is a module of the new kind)`.
+
+use std::collections::{HashMap, HashSet};
+
+/// Magic, format, flags, Lean's version and the commit it was built from.
+pub(crate) const HEADER: usize = 80;
+const BASE_AT: usize = 80;
+const ROOT_AT: usize = 84;
+const ARRAY: u8 = 246;
+const STRING: u8 = 249;
+const NAME_STRING: u8 = 1;
+const NAME_NUMBER: u8 = 2;
+/// What stands for `[]`, `none` and the like.
+const NOTHING: u32 = 1;
+/// The longest chain of parts that a name may have.
+const DEEPEST_NAME: usize = 512;
+
+/// Entries of this extension are the code that the interpreter runs.
+const CODE: &str = "Lean.IR.declMapExt";
+/// Entries of this one name initialisers.
+const INITIALISERS: &str = "Lean.regularInitAttr";
+
+/// The module in `bytes`, importable. The error says what of the layout is not as it should be.
+pub(crate) fn importable(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    let module = Module { bytes };
+    let root = module.word(ROOT_AT)?;
+    let [imports, names, constants, extra, entries] = module.fields(root)?;
+    let flags = module.word(module.at(root)? + 8 + 4 * 5)?;
+    let constant_names = module.items(names)?;
+    let infos = module.items(constants)?;
+    let known: HashSet<String> =
+        constant_names.iter().map(|p| module.name(*p)).collect::<Result<_, _>>()?;
+
+    let mut code = HashSet::new();
+    let mut added: HashMap<String, u32> = HashMap::new();
+    for pointer in module.items(extra)? {
+        added.insert(module.name(pointer)?, pointer);
+    }
+    let entries = module.items(entries)?;
+    for entry in &entries {
+        let [extension, values] = module.fields(*entry)?;
+        if module.name(extension)? == CODE {
+            for declaration in module.items(values)? {
+                let pointer = module.first_field(declaration)?;
+                let name = module.name(pointer)?;
+                added.insert(name.clone(), pointer);
+                code.insert(name);
+            }
+        }
+    }
+    added.retain(|name, _| !known.contains(name));
+    let mut added: Vec<(String, u32)> = added.into_iter().collect();
+    added.sort();
+
+    let mut out = Writer::new(&module)?;
+    let mut kept_entries = Vec::new();
+    for entry in &entries {
+        let [extension, values] = module.fields(*entry)?;
+        if module.name(extension)? != INITIALISERS {
+            kept_entries.push(*entry);
+            continue;
+        }
+        let mut kept = Vec::new();
+        for value in module.items(values)? {
+            let [declared, initialiser] = module.fields(value)?;
+            let runs = if initialiser & 1 == 1 { declared } else { initialiser };
+            if code.contains(&module.name(runs)?) {
+                kept.push(value);
+            }
+        }
+        let kept = out.array(&kept);
+        kept_entries.push(out.constructor(&[extension, kept]));
+    }
+    let mut all_names = constant_names;
+    let mut all_infos = infos;
+    if !added.is_empty() {
+        let borrowed = module.plain_type(&all_infos)?;
+        for (_, name) in &added {
+            // ConstantVal(name, levels, type), AxiomVal(it; isUnsafe), ConstantInfo.axiomInfo(it).
+            let value = out.constructor(&[*name, NOTHING, borrowed]);
+            let axiom = out.constructor_with_flag(&[value], 1);
+            all_names.push(*name);
+            all_infos.push(out.constructor(&[axiom]));
+        }
+    }
+    let (names, infos) = (out.array(&all_names), out.array(&all_infos));
+    let entries = out.array(&kept_entries);
+    let root = out.constructor_with_flag(&[imports, names, infos, extra, entries], flags);
+    Ok(out.finish(root))
+}
+
+struct Module {
+    bytes: Vec<u8>,
+}
+
+impl Module {
+    fn word(&self, at: usize) -> Result<u32, String> {
+        let bytes = self.bytes.get(at..at + 4).ok_or("it ends too early")?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    /// Where in the file an object is.
+    fn at(&self, pointer: u32) -> Result<usize, String> {
+        let at = pointer.checked_sub(self.word(BASE_AT)?).map(|at| at as usize);
+        at.filter(|at| at % 4 == 0 && (HEADER..self.bytes.len()).contains(at))
+            .ok_or_else(|| "a pointer leads out of it".into())
+    }
+
+    fn tag(&self, pointer: u32) -> Result<u8, String> {
+        Ok(self.bytes.get(self.at(pointer)? + 7).copied().unwrap_or_default())
+    }
+
+    /// The first `N` fields of a constructor's object.
+    fn fields<const N: usize>(&self, pointer: u32) -> Result<[u32; N], String> {
+        let at = self.at(pointer)?;
+        if usize::from(self.bytes.get(at + 6).copied().unwrap_or_default()) < N {
+            return Err(format!("an object has not the {N} fields it should have"));
+        }
+        let mut fields = [0; N];
+        for (i, field) in fields.iter_mut().enumerate() {
+            *field = self.word(at + 8 + 4 * i)?;
+        }
+        Ok(fields)
+    }
+
+    fn first_field(&self, pointer: u32) -> Result<u32, String> {
+        self.fields(pointer).map(|[first]| first)
+    }
+
+    fn items(&self, array: u32) -> Result<Vec<u32>, String> {
+        if self.tag(array)? != ARRAY {
+            return Err("there is no array where one should be".into());
+        }
+        let at = self.at(array)?;
+        let length = self.word(at + 8)? as usize;
+        if length > self.bytes.len() / 4 {
+            return Err("an array is longer than the file".into());
+        }
+        (0..length).map(|i| self.word(at + 16 + 4 * i)).collect()
+    }
+
+    fn name(&self, mut pointer: u32) -> Result<String, String> {
+        let mut parts = Vec::new();
+        while pointer & 1 == 0 {
+            let [prefix, last] = self.fields(pointer)?;
+            parts.push(match self.tag(pointer)? {
+                NAME_STRING => self.text(last)?,
+                NAME_NUMBER => (last >> 1).to_string(),
+                _ => return Err("there is no name where one should be".into()),
+            });
+            if parts.len() > DEEPEST_NAME {
+                return Err("a name has too many parts".into());
+            }
+            pointer = prefix;
+        }
+        parts.reverse();
+        Ok(parts.join("."))
+    }
+
+    fn text(&self, pointer: u32) -> Result<String, String> {
+        if self.tag(pointer)? != STRING {
+            return Err("there is no text where some should be".into());
+        }
+        let at = self.at(pointer)?;
+        let size = (self.word(at + 8)? as usize).saturating_sub(1);
+        let bytes = self.bytes.get(at + 20..at + 20 + size).ok_or("a text leads out of it")?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| "a text is not UTF-8".into())
+    }
+
+    /// The type of some constant that has no universe parameters: a stand-in needs one, whichever.
+    fn plain_type(&self, infos: &[u32]) -> Result<u32, String> {
+        for info in infos {
+            // ConstantInfo.kind(KindVal(ConstantVal(name, levels, type), ..)).
+            let value = self.first_field(self.first_field(*info)?)?;
+            let [_, levels, kind] = self.fields(value)?;
+            if levels == NOTHING && kind & 1 == 0 {
+                return Ok(kind);
+            }
+        }
+        Err("no constant has a type without universe parameters".into())
+    }
+}
+
+/// The module's bytes with objects after them.
+struct Writer {
+    bytes: Vec<u8>,
+    base: u32,
+}
+
+impl Writer {
+    fn new(module: &Module) -> Result<Writer, String> {
+        match module.bytes.len() % 4 {
+            0 => Ok(Writer { bytes: module.bytes.clone(), base: module.word(BASE_AT)? }),
+            _ => Err("it is no whole number of words".into()),
+        }
+    }
+
+    /// Lean walks through the objects one after another, so nothing may stand between two.
+    fn put(&mut self, size: u16, fields: u8, tag: u8, words: impl Iterator<Item = u32>) -> u32 {
+        let pointer = self.base + self.bytes.len() as u32;
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(&size.to_le_bytes());
+        self.bytes.extend_from_slice(&[fields, tag]);
+        self.bytes.extend(words.flat_map(u32::to_le_bytes));
+        pointer
+    }
+
+    fn array(&mut self, items: &[u32]) -> u32 {
+        let length = items.len() as u32;
+        self.put(1, 0, ARRAY, [length, length].into_iter().chain(items.iter().copied()))
+    }
+
+    fn constructor(&mut self, fields: &[u32]) -> u32 {
+        self.put(8 + 4 * fields.len() as u16, fields.len() as u8, 0, fields.iter().copied())
+    }
+
+    /// With a word of flags after the fields.
+    fn constructor_with_flag(&mut self, fields: &[u32], flags: u32) -> u32 {
+        let words = fields.iter().copied().chain([flags]);
+        self.put(12 + 4 * fields.len() as u16, fields.len() as u8, 0, words)
+    }
+
+    fn finish(mut self, root: u32) -> Vec<u8> {
+        self.bytes[ROOT_AT..ROOT_AT + 4].copy_from_slice(&root.to_le_bytes());
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A module made with the writer itself, on an empty file.
+    fn module(build: impl FnOnce(&mut Writer) -> u32) -> Vec<u8> {
+        let mut bytes = vec![0; 88];
+        let base = 0x1000u32;
+        bytes[BASE_AT..BASE_AT + 4].copy_from_slice(&base.to_le_bytes());
+        let mut out = Writer { bytes, base };
+        let root = build(&mut out);
+        out.finish(root)
+    }
+
+    fn name(out: &mut Writer, text: &str) -> u32 {
+        let size = text.len() as u32 + 1;
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.resize((text.len() + 1).next_multiple_of(4), 0);
+        let words: Vec<u32> = [size, size, text.chars().count() as u32]
+            .into_iter()
+            .chain(bytes.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])))
+            .collect();
+        let text = out.put(1, 0, STRING, words.into_iter());
+        out.put(16, 2, NAME_STRING, [NOTHING, text].into_iter())
+    }
+
+    fn dotted(out: &mut Writer, text: &str) -> u32 {
+        let mut prefix = NOTHING;
+        for part in text.split('.') {
+            let last = name(out, part);
+            let at = (last - out.base) as usize;
+            out.bytes[at + 8..at + 12].copy_from_slice(&prefix.to_le_bytes());
+            prefix = last;
+        }
+        prefix
+    }
+
+    fn sample() -> Vec<u8> {
+        module(|out| {
+            let constant = name(out, "thm");
+            let kind = out.constructor(&[NOTHING]);
+            let value = out.constructor(&[constant, NOTHING, kind]);
+            let theorem = out.constructor(&[value]);
+            let info = out.constructor(&[theorem]);
+            let (names, infos) = (out.array(&[constant]), out.array(&[info]));
+            let helper = name(out, "helper");
+            let code = out.constructor(&[helper, NOTHING]);
+            let codes = out.array(&[code]);
+            let extension = dotted(out, CODE);
+            let coded = out.constructor(&[extension, codes]);
+            let (lost, init) = (name(out, "lost"), name(out, "init"));
+            let without_code = out.constructor(&[lost, init]);
+            let with_code = out.constructor(&[lost, helper]);
+            let asked = out.array(&[without_code, with_code]);
+            let extension = dotted(out, INITIALISERS);
+            let initialisers = out.constructor(&[extension, asked]);
+            let entries = out.array(&[coded, initialisers]);
+            let empty = out.array(&[]);
+            out.constructor_with_flag(&[empty, names, infos, empty, entries], 0)
+        })
+    }
+
+    #[test]
+    fn code_without_a_constant_gets_an_unsafe_one_and_lost_initialisers_go() {
+        let fixed = Module { bytes: importable(sample()).unwrap() };
+        let [_, names, infos, _, entries] = fixed.fields(fixed.word(ROOT_AT).unwrap()).unwrap();
+        let names: Vec<_> =
+            fixed.items(names).unwrap().into_iter().map(|p| fixed.name(p).unwrap()).collect();
+        assert_eq!(names, ["thm", "helper"]);
+        let added = fixed.items(infos).unwrap()[1];
+        let axiom = fixed.first_field(added).unwrap();
+        assert_eq!(fixed.word(fixed.at(axiom).unwrap() + 12).unwrap(), 1, "it is unsafe");
+        let initialisers = fixed.items(entries).unwrap()[1];
+        let [_, kept] = fixed.fields(initialisers).unwrap();
+        assert_eq!(fixed.items(kept).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn damage_is_said_and_never_followed() {
+        let whole = sample();
+        for at in 80..whole.len() {
+            let mut bad = whole.clone();
+            bad[at] ^= 0xff;
+            // Whatever comes of it, nothing panics.
+            let _ = importable(bad);
+        }
+        for length in 0..whole.len() {
+            let _ = importable(whole[..length].to_vec());
+        }
+        assert!(importable(vec![0; 10]).unwrap_err().contains("ends too early"));
+    }
+}
