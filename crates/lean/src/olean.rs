@@ -21,8 +21,6 @@ const ARRAY: u8 = 246;
 const STRING: u8 = 249;
 const NAME_STRING: u8 = 1;
 const NAME_NUMBER: u8 = 2;
-/// What stands for `[]`, `none` and the like.
-const NOTHING: u32 = 1;
 /// The longest chain of parts that a name may have.
 const DEEPEST_NAME: usize = 512;
 
@@ -85,10 +83,10 @@ pub(crate) fn importable(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let mut all_names = constant_names;
     let mut all_infos = infos;
     if !added.is_empty() {
-        let borrowed = module.plain_type(&all_infos)?;
+        let (levels, kind) = module.borrowed(&all_infos)?;
         for (_, name) in &added {
             // ConstantVal(name, levels, type), AxiomVal(it; isUnsafe), ConstantInfo.axiomInfo(it).
-            let value = out.constructor(&[*name, NOTHING, borrowed]);
+            let value = out.constructor(&[*name, levels, kind]);
             let axiom = out.constructor_with_flag(&[value], 1);
             all_names.push(*name);
             all_infos.push(out.constructor(&[axiom]));
@@ -178,17 +176,13 @@ impl Module {
         String::from_utf8(bytes.to_vec()).map_err(|_| "a text is not UTF-8".into())
     }
 
-    /// The type of some constant that has no universe parameters: a stand-in needs one, whichever.
-    fn plain_type(&self, infos: &[u32]) -> Result<u32, String> {
-        for info in infos {
-            // ConstantInfo.kind(KindVal(ConstantVal(name, levels, type), ..)).
-            let value = self.first_field(self.first_field(*info)?)?;
-            let [_, levels, kind] = self.fields(value)?;
-            if levels == NOTHING && kind & 1 == 0 {
-                return Ok(kind);
-            }
-        }
-        Err("no constant has a type without universe parameters".into())
+    /// The universe parameters and the type of some constant: a stand-in needs them, whichever.
+    fn borrowed(&self, infos: &[u32]) -> Result<(u32, u32), String> {
+        let info = infos.first().ok_or("it has code and no constant")?;
+        // ConstantInfo.kind(KindVal(ConstantVal(name, levels, type), ..)).
+        let value = self.first_field(self.first_field(*info)?)?;
+        let [_, levels, kind] = self.fields(value)?;
+        Ok((levels, kind))
     }
 }
 
@@ -240,6 +234,9 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What stands for `[]`, `none` and the like.
+    const NOTHING: u32 = 1;
 
     /// A module made with the writer itself, on an empty file.
     fn module(build: impl FnOnce(&mut Writer) -> u32) -> Vec<u8> {
