@@ -1,6 +1,7 @@
 """The `catamount` command that the package installs: the same answers, exit codes and Ctrl-C as the program Cargo builds."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -47,6 +48,12 @@ def test_it_weighs_what_the_package_weighs():
     answer = run("weights", "--objective", "bfs", "--budget", "256", input=json.dumps(trace))
     expected = catamount.weights(trace["logp"], [3], objective="bfs", budget=256)
     assert json.loads(answer.stdout)["weights"] == pytest.approx(list(expected), rel=1e-12)
+
+
+def test_defaults_are_those_of_the_package():
+    said = re.search(r"--temperature <.*?\[default: ([\d.]+)\]", run("eval", "--help").stdout, re.DOTALL)
+    defaults = {catamount.NgramPolicy("x").temperature, catamount.OpenAIPolicy("x").temperature}
+    assert defaults == {float(said[1])}
 
 
 def test_exit_codes_are_those_of_the_program(tmp_path):

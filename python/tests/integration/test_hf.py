@@ -269,6 +269,17 @@ def test_a_transformers_model_samples_by_seed_and_says_its_probability():
     assert checked
 
 
+def test_the_example_takes_a_single_step(tmp_path):
+    """Fewer steps than a line of the log used to end in an IndexError, and none at all in whole epochs."""
+    command = [sys.executable, str(EXAMPLES / "train_hf.py"), "--warm-up", "1", "--out", str(tmp_path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    one = subprocess.run([*command, "--steps", "1"], capture_output=True, text=True, timeout=500, env=environment)
+    assert one.returncode == 0, one.stderr[-3000:]
+    assert json.loads(one.stdout.strip().splitlines()[-1])["loss_last"] > 0
+    none = subprocess.run([*command, "--steps", "0"], capture_output=True, text=True, timeout=500, env=environment)
+    assert none.returncode != 0 and "at least one step, not 0" in none.stderr
+
+
 @pytest.mark.parametrize("flags", [[], ["--lora", "--bf16", "--objective", "vdfs"]])
 def test_the_example_trains(flags, tmp_path):
     command = [sys.executable, str(EXAMPLES / "train_hf.py"), "--out", str(tmp_path), *flags]
