@@ -14,8 +14,10 @@ mkdir -p "$source"
 cp -r docs/. "$source"
 python3 scripts/experiment_reference.py docs/experiment.schema.json > "$source/experiment.md"
 # Pages that live where people look for them in the repository are taken into the book as they are.
-for page in ARCHITECTURE CONTRIBUTING CHANGELOG SECURITY; do cp "$page.md" "$source/$page.md"; done
-cp python/README.md "$source/python.md"
+for page in ARCHITECTURE CONTRIBUTING CHANGELOG SECURITY ; do
+  sed 's|](docs/|](|g' "$page.md" > "$source/$page.md"
+done
+sed -e 's|](docs/|](|g' -e 's|](../docs/|](|g' python/README.md > "$source/python.md"
 cp python/docs/from-leandojo.md "$source/from-leandojo.md"
 cp crates/report/assets/glossary.md "$source/words.md"
 mdbook build "$source" --dest-dir "$PWD/$out"

@@ -1,9 +1,10 @@
 """Everything that a page tells its reader to type is typed here."""
 
+import re
 import shutil
 
 import pytest
-from snippets import MARKS, OTHER, PREAMBLES, RUN, TOY, blocks, pages, run_page
+from snippets import MARKS, OTHER, PREAMBLES, ROOT, RUN, TOY, blocks, pages, run_page
 
 import catamount
 
@@ -34,6 +35,22 @@ def test_every_block_says_what_it_is():
             assert block.language in RUN + OTHER, f"{block}: say what it is (sh, console, python, text, ...)"
             if block.language in RUN:
                 assert set(block.marks) <= set(MARKS), f"{block}: unknown mark"
+
+
+def test_links_lead_somewhere():
+    """Of pages that only the site has (scripts/docs.sh makes them) the name is enough."""
+    site = (ROOT / "scripts/docs.sh").read_text(encoding="utf-8")
+    lost = []
+    for page in pages():
+        text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            path = link.split("#")[0]
+            if not path or "://" in path or (ROOT / page).parent.joinpath(path).exists():
+                continue
+            name = path.rsplit("/", 1)[-1]
+            if not (page.startswith("docs/") and (f"/{name}" in site or name.removesuffix(".md") in site.split())):
+                lost.append(f"{page}: {link}")
+    assert not lost, lost
 
 
 def test_the_checks_can_fail(tmp_path, monkeypatch):
