@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct AtomicFile {
     target: PathBuf,
     temporary: PathBuf,
+    /// Those of any file that this user makes here.
+    permissions: fs::Permissions,
     out: Option<BufWriter<File>>,
 }
 
@@ -39,6 +41,7 @@ impl AtomicFile {
                 return Ok(AtomicFile {
                     target: path.to_owned(),
                     temporary,
+                    permissions: file.metadata()?.permissions(),
                     out: Some(BufWriter::with_capacity(1 << 16, file)),
                 });
             }
@@ -57,8 +60,11 @@ impl AtomicFile {
             Some(out) => Some(out.into_inner().map_err(io::IntoInnerError::into_error)?),
             None => None,
         };
-        // By its name: a writer that was given the path may have made the file anew.
-        File::open(&self.temporary)?.sync_all()?;
+        // By its name: a writer that was given the path may have made the file anew, and as one that
+        // nobody else can read.
+        let file = File::open(&self.temporary)?;
+        file.set_permissions(self.permissions.clone())?;
+        file.sync_all()?;
         fs::rename(&self.temporary, &self.target)
     }
 

@@ -38,3 +38,19 @@ fn what_a_killed_writer_left_is_removed_by_the_next() {
     left.sort_unstable();
     assert!(names().iter().eq(left.iter()), "{:?}", names());
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_another_writer_made_for_itself_alone_is_as_readable_as_any() {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, target) = (folder.path().join("plain"), folder.path().join("target"));
+    std::fs::write(&plain, "x").unwrap();
+    let file = AtomicFile::create(&target).unwrap();
+    std::fs::remove_file(file.unfinished()).unwrap();
+    let mut private = std::fs::OpenOptions::new();
+    private.write(true).create_new(true).mode(0o600).open(file.unfinished()).unwrap();
+    file.commit().unwrap();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&target), mode(&plain));
+}

@@ -54,6 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .as_ref()
         .map_or("standard input".to_string(), |path| path.display().to_string());
     let mut out = output::lock();
+    let mut errors = 0;
     for (index, line) in input.split(b'\n').enumerate() {
         let line = line.with_context(|| format!("cannot read {source}"))?;
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -66,22 +67,25 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 index + 1
             )
         })?;
-        let judged = match environment.check(&claim.theorem, &claim.tactics) {
-            Ok(Checked::Proved { axioms }) => {
-                Judged { name: claim.theorem.name, verdict: "proved", reason: None, axioms }
-            }
-            Ok(Checked::Refused { reason }) => Judged {
-                name: claim.theorem.name,
-                verdict: "refused",
-                reason: Some(reason),
-                axioms: Vec::new(),
-            },
+        let (verdict, reason, axioms) = match environment.check(&claim.theorem, &claim.tactics) {
+            Ok(Checked::Proved { axioms }) => ("proved", None, axioms),
+            Ok(Checked::Refused { reason }) => ("refused", Some(reason), Vec::new()),
             Err(fault) => {
-                return Err(anyhow::anyhow!("{source}:{}: the prover failed: {fault}", index + 1));
+                errors += 1;
+                ("error", Some(fault.to_string()), Vec::new())
             }
         };
+        let judged = Judged { name: claim.theorem.name, verdict, reason, axioms };
         serde_json::to_writer(&mut out, &judged)?;
         out.write_all(b"\n")?;
+    }
+    without_verdict(errors)
+}
+
+/// An error if some claims got no verdict.
+fn without_verdict(errors: usize) -> Result<()> {
+    if errors > 0 {
+        bail!("{errors} claims got no verdict: their lines say what failed");
     }
     Ok(())
 }
@@ -113,8 +117,5 @@ fn lean(arguments: &Arguments) -> Result<()> {
         failure = failure.take().or(written.err());
     })
     .map_err(|fault| anyhow::anyhow!("{fault}"))?;
-    if errors > 0 && failure.is_none() {
-        bail!("{errors} claims got no verdict: their lines say what failed; try them again");
-    }
-    failure.map_or(Ok(()), Err)
+    failure.map_or_else(|| without_verdict(errors), Err)
 }

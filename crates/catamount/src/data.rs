@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use catamount_data::{Making, Source, Summary, load, trace_lean};
 use catamount_traces::{Loaded, Split, Statistics, Steps, jsonl};
+use serde_json::json;
 
 use crate::{environment, progress};
 
@@ -18,11 +19,25 @@ pub enum Command {
     TraceLean(TraceLeanArguments),
     /// Convert traces from one format to another, chosen by extension: .jsonl, .json (LeanDojo),
     /// .parquet.
-    Convert { input: PathBuf, output: PathBuf },
+    Convert {
+        /// Traces, compressed or not; several files by a pattern, such as 'train-*.parquet'.
+        input: PathBuf,
+        /// The file to write.
+        output: PathBuf,
+    },
     /// Check a file of traces line by line.
-    Validate { file: PathBuf },
+    Validate(FileArguments),
     /// Counts and length histograms of a file of traces.
-    Stats { file: PathBuf },
+    Stats(FileArguments),
+}
+
+#[derive(clap::Args)]
+pub struct FileArguments {
+    /// Print JSON, for programs.
+    #[arg(long)]
+    json: bool,
+    /// Traces in any known format.
+    file: PathBuf,
 }
 
 #[derive(clap::Args)]
@@ -36,6 +51,9 @@ pub struct SplitOptions {
     /// Folder for train.jsonl, valid.jsonl, test.jsonl and manifest.json.
     #[arg(long)]
     pub out: PathBuf,
+    /// Print what was done as JSON, for programs.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(clap::Args)]
@@ -85,9 +103,13 @@ pub fn run(command: &Command) -> Result<()> {
         }
         Command::TraceLean(arguments) => trace(arguments),
         Command::Convert { input, output } => convert(input, output),
-        Command::Validate { file } => validate(file),
-        Command::Stats { file } => {
-            println!("{}", Statistics::of(&said(load(file)?).traces));
+        Command::Validate(arguments) => validate(arguments),
+        Command::Stats(arguments) => {
+            let statistics = Statistics::of(&said(load(&arguments.file)?).traces);
+            match arguments.json {
+                true => println!("{}", serde_json::to_string(&statistics)?),
+                false => println!("{statistics}"),
+            }
             Ok(())
         }
     }
@@ -101,8 +123,34 @@ fn make(source: Source, steps: Steps, options: &SplitOptions) -> Result<()> {
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();
-    println!("{summary}");
+    match options.json {
+        true => println!("{}", described(&summary)),
+        false => println!("{summary}"),
+    }
     Ok(())
+}
+
+/// What was made, for programs.
+fn described(summary: &Summary) -> serde_json::Value {
+    let [train, valid, test] = summary.counts;
+    let mut described = json!({
+        "folder": &summary.folder,
+        "train": train,
+        "valid": valid,
+        "test": test,
+        "skipped": summary.skipped.len(),
+    });
+    if let Some(extracting) = &summary.extracting {
+        let extracted = &extracting.extracted;
+        described["theorems"] = extracted.theorems.into();
+        described["traces"] = extracted.traces.into();
+        described["steps"] = extracted.steps.into();
+        described["trivial"] = extracted.trivial.into();
+        described["without_trace"] = extracted.remainder.len().into();
+        described["refused"] = extracted.refused.len().into();
+        described["of_other_lengths"] = extracting.filtered.into();
+    }
+    described
 }
 
 /// Traces as they were loaded, after saying which theorems have none.
@@ -146,9 +194,13 @@ fn convert(input: &Path, output: &Path) -> Result<()> {
     Ok(())
 }
 
-fn validate(file: &Path) -> Result<()> {
+fn validate(arguments: &FileArguments) -> Result<()> {
+    let file = &arguments.file;
     let report = catamount_traces::validate(file)?;
-    println!("{report}");
+    match arguments.json {
+        true => println!("{}", serde_json::to_string(&report)?),
+        false => println!("{report}"),
+    }
     if !report.is_valid() {
         bail!("{} is not a valid file of traces", file.display());
     }

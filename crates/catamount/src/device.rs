@@ -29,7 +29,7 @@ impl FromStr for Device {
             Some(("cuda", number)) => number
                 .parse()
                 .map(Device::Cuda)
-                .map_err(|_| format!("`{number}` is no GPU's number")),
+                .map_err(|_| format!("`{number}` is not the number of a GPU; use cuda:0")),
             _ => Err(format!("unknown device `{text}`; use auto, cpu or cuda:0")),
         }
     }
@@ -52,11 +52,38 @@ impl Device {
                 Ok(cuda) => work.run(Arc::new(cuda)),
                 Err(error) => bail!("--device cuda:{ordinal}: {error}"),
             },
-            // Quietly: `auto` promises no GPU, and manifests say which device it was.
             Device::Auto => match Cuda::new(0) {
                 Ok(cuda) => work.run(Arc::new(cuda)),
-                Err(_) => work.run(Arc::new(Cpu)),
+                Err(error) => {
+                    if let Some(remark) = remark(Cuda::is_expected(), &error) {
+                        eprintln!("{remark}");
+                    }
+                    work.run(Arc::new(Cpu))
+                }
             },
         }
+    }
+}
+
+/// What is said where `auto` falls back to the processor: nothing on a machine without a GPU, but
+/// whoever has one should know that it is not used.
+fn remark(expected: bool, error: &dyn std::fmt::Display) -> Option<String> {
+    expected.then(|| {
+        format!(
+            "warning: --device auto: the GPU of this machine cannot be used ({error}); computing \
+             on the processor (--device cpu does so without this warning)"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_that_cannot_be_used_is_not_passed_over_in_silence() {
+        assert_eq!(remark(false, &"no driver"), None);
+        let said = remark(true, &"out of memory").unwrap();
+        assert!(said.contains("cannot be used (out of memory)"), "{said}");
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use catamount_lean::Host;
+use serde_json::json;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -14,56 +15,66 @@ pub struct Arguments {
     /// Test the toolchain of this Lake project rather than the WebAssembly build.
     #[arg(long)]
     project: Option<PathBuf>,
+    /// Print findings as JSON lines, for programs.
+    #[arg(long)]
+    json: bool,
 }
 
+impl Arguments {
+    /// Prints a finding; `bad` is what is said of one that is not as it should be.
+    fn say(&self, what: &str, ok: bool, text: &str, bad: &str) {
+        match self.json {
+            true => println!("{}", json!({ "what": what, "ok": ok, "text": text })),
+            false => println!("{:<7} {what}: {text}", if ok { "ok" } else { bad }),
+        }
+    }
+
+    /// Prints what was found, or what is missing.
+    fn found(&self, what: &str, found: Result<String>) {
+        match found {
+            Ok(text) => self.say(what, true, &text, MISSING),
+            Err(error) => self.say(what, false, &error.to_string(), MISSING),
+        }
+    }
+}
+
+const MISSING: &str = "missing";
+
 pub fn run(arguments: &Arguments) -> Result<()> {
-    say(
+    arguments.found(
         "metamath database",
         catamount_data::database_path(Path::new("set.mm"))
             .map(|path| path.display().to_string())
             .map_err(Into::into),
     );
-    say(
+    arguments.found(
         "metamath program",
         version("metamath", "Debian's package metamath; only needed to verify exported proofs"),
     );
-    say(
+    arguments.found(
         "GPU",
         catamount_cuda::Cuda::new(0)
             .map(|cuda| catamount_model::Backend::describe(&cuda))
             .map_err(Into::into),
     );
     for finding in catamount_lean::diagnose(None) {
-        println!("{} {}: {}", mark(finding.ok), finding.what, finding.text);
+        arguments.say(&finding.what, finding.ok, &finding.text, MISSING);
     }
     if arguments.self_test {
         let host = match &arguments.project {
             Some(project) => Host::Native { project: project.clone() },
             None => Host::default(),
         };
-        println!(
-            "self-test: a kernel's confinement first, then Lean, which takes a while to start"
-        );
+        eprintln!("self-test: the confinement first, then Lean, which takes a while to start");
         let well = catamount_lean::self_test(host, |finding| {
-            let mark = if finding.ok { "ok     " } else { "FAILED " };
-            println!("{mark} self-test, {}: {}", finding.what, finding.text);
+            let what = format!("self-test, {}", finding.what);
+            arguments.say(&what, finding.ok, &finding.text, "FAILED");
         });
         if !well {
             anyhow::bail!("the self-test failed; the lines marked FAILED say how");
         }
     }
     Ok(())
-}
-
-fn mark(ok: bool) -> &'static str {
-    if ok { "ok     " } else { "missing" }
-}
-
-fn say(what: &str, found: Result<String>) {
-    match found {
-        Ok(text) => println!("{} {what}: {text}", mark(true)),
-        Err(error) => println!("{} {what}: {error}", mark(false)),
-    }
 }
 
 fn version(program: &str, package: &str) -> Result<String> {

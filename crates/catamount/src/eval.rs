@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use catamount_evaluate::log::Outcome;
-use catamount_evaluate::{CellRun, CellTask, Evaluation, Observer, Workload};
+use catamount_evaluate::{CellError, CellRun, CellTask, Evaluation, Observer, Workload};
 use catamount_search::StrategyKind;
 
 use crate::environment::Prover;
@@ -34,6 +34,9 @@ pub struct Arguments {
     /// do the work, one for each search in flight.
     #[arg(long)]
     threads: Option<usize>,
+    /// Print what came of each cell as JSON lines, for programs.
+    #[arg(long)]
+    json: bool,
     /// The cell's log, such as cells/bfs.jsonl, resumed if it is there. With several strategies, a
     /// folder: each gets its own log in it.
     #[arg(long)]
@@ -86,8 +89,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         provenance: command::provenance(),
         stop: stop::on_interrupt(),
     }
-    .run(&tasks, &mut Terminal { tasks: &tasks })
-    .context("the results so far stand in the log; the same command goes on from there")?;
+    .run(&tasks, &mut Terminal { tasks: &tasks, json: arguments.json })
+    .map_err(|error| match error {
+        CellError::Io { .. } => anyhow::Error::new(error)
+            .context("the results so far stand in the log; the same command goes on from there"),
+        other => other.into(),
+    })?;
     if runs.iter().any(|run| !run.complete) {
         eprintln!("interrupted; run the same command again to go on");
         return Ok(());
@@ -102,6 +109,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// Says what came of each cell as it ends.
 struct Terminal<'a> {
     tasks: &'a [CellTask],
+    json: bool,
 }
 
 impl Observer for Terminal<'_> {
@@ -115,9 +123,28 @@ impl Observer for Terminal<'_> {
 
     fn ended(&mut self, cell: usize, run: &CellRun) {
         if run.complete {
-            summarise(run, &self.tasks[cell]);
+            match self.json {
+                true => println!("{}", described(run, &self.tasks[cell])),
+                false => summarise(run, &self.tasks[cell]),
+            }
         }
     }
+}
+
+/// What came of a cell, for programs.
+fn described(run: &CellRun, task: &CellTask) -> serde_json::Value {
+    serde_json::json!({
+        "objective": task.objective,
+        "strategy": task.deployment.strategy().to_string(),
+        "budget": task.deployment.budget(),
+        "log": task.log,
+        "theorems": run.records.len(),
+        "proved": run.count(Outcome::Proved),
+        "budget_spent": run.count(Outcome::Budget),
+        "exhausted": run.count(Outcome::Exhausted),
+        "time": run.count(Outcome::Time),
+        "errors": run.count(Outcome::Error),
+    })
 }
 
 fn summarise(run: &CellRun, task: &CellTask) {

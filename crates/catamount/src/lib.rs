@@ -25,6 +25,7 @@ mod device;
 mod doctor;
 mod environment;
 mod eval;
+mod examples;
 mod experiment;
 mod export;
 mod generate;
@@ -37,6 +38,8 @@ mod progress;
 mod prove;
 mod score;
 mod search;
+mod server;
+mod shell;
 mod stop;
 mod verify;
 mod view;
@@ -44,7 +47,7 @@ mod weights;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::experiment::Scope;
 
@@ -106,13 +109,23 @@ enum Command {
     Verify(verify::Arguments),
     /// Say what is installed, which versions, and what is missing.
     Doctor(doctor::Arguments),
+    /// Print a script that makes a shell complete commands and options.
+    Completions(shell::Completions),
+    /// Print a manual page, or write all of them.
+    Man(shell::Manual),
+}
+
+/// The command line as clap sees it, with examples in every help.
+fn clap_command() -> clap::Command {
+    examples::with_examples(Cli::command())
 }
 
 /// Does what the arguments say, of which the first is the program's name, and returns the exit
 /// code.
 pub fn command_line(arguments: Vec<OsString>) -> u8 {
     command::remember(&arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let parsed = clap_command().try_get_matches_from(arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
     };
@@ -136,6 +149,8 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
         Command::View(arguments) => view::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Man(arguments) => shell::manual(&arguments),
     };
     output::flush();
     match result {

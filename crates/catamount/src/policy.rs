@@ -6,20 +6,21 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use catamount_evaluate::Workload;
 use catamount_model::{Backend, Generator, GeneratorConfig, locate};
-use catamount_policies::{Http, HttpSettings, Ngram, Replay};
+use catamount_policies::{Ngram, Replay};
 use catamount_search::{Deployment, Policy};
 use catamount_traces::read_any;
 
 use crate::device::{Device, OnDevice};
-use crate::{environment, model};
+use crate::{model, server};
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Where tactics come from: `ngram:TRACES`, `model:FOLDER` (or a GGUF file), `http:URL` (any
-    /// OpenAI-compatible completions server), `replay:TRACES`.
+    /// OpenAI-compatible server), `replay:TRACES`.
     #[arg(long)]
     pub policy: String,
-    /// A LoRA adapter in PEFT's format, for `model`.
+    /// A LoRA adapter in PEFT's format, for `model`; for `http`, one that the server is to load, and
+    /// to unload in the end (vLLM, SGLang).
     #[arg(long)]
     pub adapter: Option<PathBuf>,
     /// auto, cpu or cuda:0, for `model`.
@@ -28,16 +29,8 @@ pub struct Arguments {
     /// Samples decoded together, for `model`.
     #[arg(long, default_value_t = Workload::BATCH)]
     pub batch: usize,
-    /// Model or LoRA adapter name, for `http`.
-    #[arg(long)]
-    pub model_name: Option<String>,
-    /// Longest wait for one answer, in seconds, for `http`. An answer that does not come is tried
-    /// again a few times.
-    #[arg(long, default_value_t = 120.0)]
-    pub http_timeout: f64,
-    /// Prompt for `http`, in which {state} stands for the state.
-    #[arg(long)]
-    pub prompt: Option<String>,
+    #[command(flatten)]
+    pub server: server::Arguments,
 }
 
 impl Arguments {
@@ -65,16 +58,7 @@ impl Arguments {
             "http" | "https" => {
                 let url =
                     if rest.starts_with("//") { self.policy.clone() } else { rest.to_string() };
-                let mut settings = HttpSettings::new(url);
-                settings.temperature = deployment.temperature();
-                settings.top_p = deployment.top_p();
-                settings.max_tokens = deployment.max_tokens() as u32;
-                settings.model = self.model_name.clone();
-                settings.timeout = environment::seconds(self.http_timeout, "--http-timeout")?;
-                if let Some(prompt) = &self.prompt {
-                    settings.prompt = prompt.clone();
-                }
-                Box::new(Http::new(settings)?)
+                self.server.open(url, self.adapter.as_deref(), deployment)?
             }
             other => {
                 let known = ["ngram", "model", "http", "replay"];

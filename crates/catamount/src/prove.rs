@@ -25,8 +25,11 @@ pub struct Arguments {
     #[command(flatten)]
     search: search::Arguments,
     /// Print the search tree.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     tree: bool,
+    /// Print the record of the search as JSON, as in a cell's log, for programs.
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -37,7 +40,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // A theorem that does not open is the user's mistake here, not a fault to be logged.
     let root =
         environment.open(&theorem).map_err(|fault| anyhow::anyhow!("{fault}"))?.root().to_string();
-    println!("{root}\n");
+    if !arguments.json {
+        println!("{root}\n");
+    }
     let mut policy = arguments.policy.open(&deployment, 1)?;
     let strategy = deployment.strategy();
     let plan = Plan { deployment, seed: search.seed, time_limit: search.time_limit()? };
@@ -63,6 +68,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let Some(finished) = result else {
         bail!("interrupted before an outcome");
     };
+    if arguments.json {
+        println!("{}", serde_json::to_string(&finished.record)?);
+        return match &finished.record.reason {
+            Some(reason) if finished.record.outcome == Outcome::Error => bail!("{reason}"),
+            _ => Ok(()),
+        };
+    }
     if arguments.tree
         && let Some(tree) = &finished.tree
     {

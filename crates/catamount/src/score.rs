@@ -1,16 +1,18 @@
 //! `catamount score`: log p of every tactic, ready for `catamount weights`.
 
+use std::collections::HashSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
-use catamount_model::Backend;
-use catamount_traces::read_any;
-use serde_json::json;
+use anyhow::{Context, Result, bail};
+use catamount_base::{Appender, Content, Lines, Lock, Progress};
+use catamount_model::{Backend, identity, locate};
+use catamount_search::Identity;
+use catamount_traces::{LogP, Trace, read_any};
 
 use crate::device::OnDevice;
-use crate::{model, output, progress, stop};
+use crate::{model, output, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -23,7 +25,11 @@ pub struct Arguments {
     /// Token rows scored together.
     #[arg(long, default_value_t = 4096)]
     tokens: usize,
-    /// Traces: own format, LeanDojo JSON or Parquet.
+    /// Write to this file instead of standard output; run again after an interruption, the command
+    /// goes on where the file ends.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Traces: own format, LeanDojo JSON or Parquet; several by a pattern, such as 't-*.jsonl'.
     traces: PathBuf,
 }
 
@@ -32,31 +38,103 @@ fn temperature(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a temperature is a number above 0 and at most 10".to_string())
 }
 
+/// Where lines go, each as soon as it is known.
+enum Sink {
+    /// A pipe, or a terminal.
+    Output(output::Output),
+    /// A file with one writer.
+    File { path: PathBuf, appender: Appender, _lock: Lock },
+}
+
+impl Sink {
+    fn write(&mut self, line: &LogP) -> std::io::Result<()> {
+        match self {
+            Sink::Output(out) => {
+                serde_json::to_writer(&mut *out, line)?;
+                out.write_all(b"\n")
+            }
+            Sink::File { appender, .. } => appender.append(line),
+        }
+    }
+}
+
+/// A file of scores, opened to be continued, and the names that it has.
+fn resume(path: &Path, identity: &Identity) -> Result<(Sink, HashSet<String>)> {
+    let lock = Lock::at(&beside(path, "lock"), path)?;
+    let manifest = beside(path, "manifest.json");
+    let mut done = HashSet::new();
+    if path.exists() {
+        let text = std::fs::read(&manifest).with_context(|| {
+            format!(
+                "{} is there, but {}, which says what it holds, is not; name another --out",
+                path.display(),
+                manifest.display()
+            )
+        })?;
+        let there: Identity = serde_json::from_slice(&text)
+            .with_context(|| format!("{} is damaged", manifest.display()))?;
+        if let Some((part, was, is)) = there.differences(identity).first() {
+            bail!(
+                "{} holds other scores ({part}: {was} there, {is} here); name another --out",
+                path.display()
+            );
+        }
+        for line in Lines::<LogP>::read(path)? {
+            done.insert(line.name.as_str().unwrap_or_default().to_owned());
+        }
+    } else {
+        catamount_base::write(&manifest, serde_json::to_vec(identity)?)
+            .with_context(|| format!("cannot write {}", manifest.display()))?;
+    }
+    let appender =
+        Appender::open(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok((Sink::File { path: path.to_owned(), appender, _lock: lock }, done))
+}
+
+/// A file that belongs to another: `scored.jsonl` has `.scored.jsonl.lock`.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{what}"))
+}
+
 impl OnDevice for &Arguments {
     type Output = ();
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<()> {
-        let traces = read_any(&self.traces)?.traces;
-        let (model, tokenizer) =
-            model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
-        let mut out = std::io::BufWriter::new(output::lock());
-        let bar = progress::bar(traces.len() as u64, "traces");
+        let mut traces: Vec<Trace> = read_any(&self.traces)?.traces;
+        let adapter = self.model.adapter.as_deref();
+        let (mut sink, mut before) = (Sink::Output(output::lock()), 0);
+        if let Some(path) = &self.out {
+            let identity = identity(&locate(&self.model.model)?, adapter)?
+                .with("traces", Content::of_value(&traces))
+                .with("temperature", self.temperature);
+            let (file, done) = resume(path, &identity)?;
+            before = done.len();
+            traces.retain(|trace| !done.contains(&trace.theorem.name));
+            sink = file;
+        }
+        let (model, tokenizer) = model::open(&self.model.model, adapter, &backend)?;
+        let bar = Progress::new((before + traces.len()) as u64, "traces");
+        if before > 0 {
+            bar.say(format!("{before} traces were scored before"));
+            bar.resumed_at(before as u64);
+        }
         let mut unscored = 0;
         let mut each = |scored: catamount_train::Scored| {
-            bar.inc(1);
+            bar.advance(1);
+            let name = scored.trace.theorem.name;
             match scored.log_p {
-                Ok(log_p) => {
-                    let line = json!({ "name": scored.trace.theorem.name, "logp": log_p });
-                    writeln!(out, "{line}").map_err(catamount_train::Error::file(&self.traces))?;
-                }
+                Ok(logp) => sink
+                    .write(&LogP { name: name.into(), logp })
+                    .map_err(catamount_train::Error::file(&self.traces))?,
                 Err(reason) => {
                     unscored += 1;
-                    bar.println(format!("{}: {reason}", scored.trace.theorem.name));
+                    bar.say(format!("{name}: {reason}"));
                 }
             }
             Ok(())
         };
-        catamount_train::score(
+        let complete = catamount_train::score(
             &model,
             &tokenizer,
             self.temperature,
@@ -65,10 +143,16 @@ impl OnDevice for &Arguments {
             stop::on_interrupt(),
             &mut each,
         )?;
-        bar.finish_and_clear();
-        out.flush()?;
+        bar.finish();
         if unscored > 0 {
             eprintln!("{unscored} traces are too long for the model and were left out");
+        }
+        match sink {
+            Sink::File { .. } if !complete => {
+                eprintln!("interrupted; run the same command to go on");
+            }
+            Sink::File { path, .. } => println!("scores written to {}", path.display()),
+            Sink::Output(_) => {}
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ impl Verdict {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = &arguments.folder;
     if !folder.is_dir() {
-        bail!("{} is no folder", folder.display());
+        bail!("{} is not a folder", folder.display());
     }
     let mut verdict = Verdict::default();
     hashes(folder, &mut verdict)?;

@@ -7,9 +7,6 @@ use catamount_report::Server;
 
 /// Options of `catamount view`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:\n  catamount run demo --out demo-out &\n  catamount view demo-out"
-)]
 pub struct Arguments {
     /// The study's folder.
     folder: PathBuf,

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use catamount_objective::{Objective, Prior, Surrogate};
+use catamount_traces::LogP;
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::output;
 
@@ -41,13 +42,6 @@ pub fn parse_budget(text: &str) -> Result<u64, String> {
     text.parse::<u64>().map_err(|_| explain())
 }
 
-#[derive(Deserialize)]
-struct Input {
-    #[serde(default)]
-    name: serde_json::Value,
-    logp: Vec<f64>,
-}
-
 #[derive(Serialize)]
 struct Output {
     name: serde_json::Value,
@@ -69,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let surrogate = Surrogate::new(arguments.objective, budget).with_prior(prior)?;
     if !(0.0..=1.0).contains(&arguments.min_weight) {
-        bail!("--min-weight must lie between 0 and 1, not {}", arguments.min_weight);
+        bail!("--min-weight must be between 0 and 1, not {}", arguments.min_weight);
     }
     let (source, input): (String, Box<dyn BufRead>) = match &arguments.file {
         Some(path) => {
@@ -143,11 +137,12 @@ fn for_chunks(
 
 /// The lines of output for lines of input; nothing for a blank one.
 fn weigh(lines: &[Vec<u8>], surrogate: &Surrogate, min_weight: f64) -> Vec<Result<Option<Line>>> {
-    let inputs: Vec<Result<Option<Input>>> = lines.iter().map(|line| parse(line)).collect();
+    let inputs: Vec<Result<Option<LogP>>> =
+        lines.iter().map(|line| LogP::parse(line).map_err(anyhow::Error::msg)).collect();
     let traces: Vec<&[f64]> =
         inputs.iter().flatten().flatten().map(|input| input.logp.as_slice()).collect();
     let mut weighed = surrogate.weigh_all(&traces).into_iter();
-    let mut line = |input: Input| {
+    let mut line = |input: LogP| {
         let mut weighed = weighed.next().expect("an answer for every trace")?;
         for weight in &mut weighed.weights {
             *weight = weight.max(min_weight);
@@ -164,26 +159,4 @@ fn weigh(lines: &[Vec<u8>], surrogate: &Surrogate, min_weight: f64) -> Vec<Resul
         Ok((text, feasible))
     };
     inputs.into_iter().map(|input| input?.map(&mut line).transpose()).collect()
-}
-
-/// One line; nothing for a blank one.
-fn parse(line: &[u8]) -> Result<Option<Input>> {
-    if line.iter().all(u8::is_ascii_whitespace) {
-        return Ok(None);
-    }
-    serde_json::from_slice(line).map(Some).map_err(|error| {
-        // JSON has no NaN; Python writes one all the same, and the parser's own message would only
-        // confuse.
-        if line.windows(3).any(|w| w == b"NaN") {
-            anyhow::anyhow!(
-                "a log-probability is not a number (NaN); it must be a finite number \
-             of at most 0"
-            )
-        } else {
-            anyhow::anyhow!(
-                "broken JSON ({error}); a line looks like {{\"name\": \"t1\", \
-             \"logp\": [-0.5, -2.0]}}"
-            )
-        }
-    })
 }

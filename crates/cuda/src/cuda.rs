@@ -3,6 +3,7 @@
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -68,6 +69,14 @@ impl Cuda {
     /// install.
     pub fn new(ordinal: usize) -> Result<Self> {
         Self::with_precision(ordinal, Precision::Bf16)
+    }
+
+    /// Whether this machine seems to have a GPU, usable or not: the driver's library is there, or
+    /// the kernel's part of the driver is.
+    pub fn is_expected() -> bool {
+        // SAFETY: only asks whether the library can be loaded.
+        let library = unsafe { cudarc::driver::sys::is_culib_present() };
+        library || ["/dev/nvidia0", "/dev/nvidiactl"].iter().any(|node| Path::new(node).exists())
     }
 
     /// Opens GPU `ordinal`.

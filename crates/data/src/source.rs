@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamount_traces::{Loaded, read_any};
+use catamount_traces::{Loaded, read_any, shards};
 
 use crate::error::{Error, Result};
 use crate::library::database_path;
@@ -63,9 +63,11 @@ impl Source {
 fn hash(files: &[&PathBuf]) -> Result<String> {
     let mut all = blake3::Hasher::new();
     for file in files {
-        let mut one = blake3::Hasher::new();
-        one.update_mmap_rayon(file).map_err(Error::io(file))?;
-        all.update(one.finalize().as_bytes());
+        for shard in shards(file)? {
+            let mut one = blake3::Hasher::new();
+            one.update_mmap_rayon(&shard).map_err(Error::io(&shard))?;
+            all.update(one.finalize().as_bytes());
+        }
     }
     Ok(all.finalize().to_hex().to_string())
 }

@@ -174,7 +174,7 @@ impl Proof {
         for sample in samples {
             if !(sample.log_p.is_finite() && sample.log_p <= 0.0) {
                 return Err(Fault(format!(
-                    "the policy gave log p = {} for a tactic, which is no log-probability",
+                    "the policy gave log p = {} for a tactic, which is not a log-probability",
                     sample.log_p
                 )));
             }

@@ -114,7 +114,7 @@ fn what_is_no_log_probability_is_an_error_and_no_unproved_theorem() {
         assert_eq!(records.len(), 6);
         for record in records {
             assert_eq!(record.outcome, Outcome::Error, "{log_p}");
-            assert!(record.reason.unwrap().contains("no log-probability"));
+            assert!(record.reason.unwrap().contains("not a log-probability"));
         }
     }
 }

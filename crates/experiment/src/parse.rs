@@ -290,7 +290,7 @@ fn evaluation(file: &EvaluationFile) -> Checked<Evaluation> {
     for (key, value) in &file.search {
         let path = format!("evaluation.search.{key}");
         if ELSEWHERE.contains(&key.as_str()) {
-            return refuse(path, "is no parameter of a strategy; it belongs into [evaluation]");
+            return refuse(path, "is not a parameter of a strategy; it belongs in [evaluation]");
         }
         overrides.set(key, value.clone()).map_err(|error| setting(&path, error))?;
     }

@@ -79,7 +79,7 @@ pub(crate) fn chosen<B: Backend>(study: &Study<'_, B>, plan: &Plan, chosen: &Cho
     let found = chosen.tournament.contenders.iter().find(|contender| contender.name == *name);
     let Some(contender) = found else {
         let path = study.path(chosen.tournament.choice());
-        let reason = format!("chose `{name}`, which is no candidate; delete it and run again");
+        let reason = format!("chose `{name}`, which is not a candidate; delete it and run again");
         return Err(Error::File { path, reason }.into());
     };
     let cell = Cell {

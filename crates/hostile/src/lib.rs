@@ -5,5 +5,6 @@ pub mod fuzz;
 pub mod mutation;
 pub mod random;
 pub mod seeds;
+pub mod suite;
 pub mod target;
 pub mod verdicts;

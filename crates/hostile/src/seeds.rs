@@ -46,6 +46,8 @@ pub fn traces() -> Vec<Trace> {
             theorem: Theorem {
                 file: Some("A/B.lean".into()),
                 line: Some(7),
+                url: Some("https://example.org/r".into()),
+                commit: Some("c0ffee".into()),
                 ..theorem("A.b", "theorem A.b : 1 = 1")
             },
             steps: vec![step("⊢ 1 = 1", "rfl")],
@@ -59,8 +61,7 @@ pub fn trace_files(folder: &Path) -> Result<[Vec<Vec<u8>>; 3]> {
     let traces = traces();
     let path = |name: &str| folder.join(name);
     jsonl::write(&path("t.jsonl"), &traces)?;
-    let entries: Vec<Entry> =
-        traces.iter().map(|trace| Entry::new(trace, "https://example.org/r", "c0ffee")).collect();
+    let entries: Vec<Entry> = traces.iter().map(Entry::new).collect();
     leandojo::write(&path("t.json"), &entries)?;
     // Parquet has no place for a theorem without a trace.
     let traces: Vec<Trace> = traces.into_iter().filter(|t| !t.steps.is_empty()).collect();

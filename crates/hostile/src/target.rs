@@ -14,7 +14,7 @@ use catamount_model::{Cpu, load, load_adapter, load_gguf};
 use catamount_objective::{Objective, Surrogate};
 use catamount_policies::{Http, HttpSettings, Ngram};
 use catamount_search::{Environment, Policy, Request, StateId, Stream};
-use catamount_traces::{Theorem, leandojo, parquet, read_any, validate};
+use catamount_traces::{LogP, Theorem, leandojo, parquet, read_any, validate};
 
 use crate::seeds;
 use crate::verdicts::TOY;
@@ -161,16 +161,17 @@ fn file(path: std::path::PathBuf, mut read: impl FnMut(&Path) + 'static) -> Read
 
 const WEIGHTS: &str = "{\"name\": \"t\", \"logp\": [-0.1, -4.6, -0.7]}";
 
-/// Log-probabilities, under every objective.
+/// A file of log-probabilities as `catamount weights` reads it, under every objective.
 fn weights(bytes: &[u8]) {
-    let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
-    let Ok(log_p) = serde_json::from_value::<Vec<f64>>(value["logp"].clone()) else { return };
+    let lines = bytes.split(|byte| *byte == b'\n').map(LogP::parse);
+    let inputs: Vec<LogP> = lines.map_while(Result::ok).flatten().collect();
+    let traces: Vec<&[f64]> = inputs.iter().map(|input| input.logp.as_slice()).collect();
     for objective in Objective::ALL {
         for budget in [0, 7, 64, u64::MAX] {
-            if let Ok(weighed) = Surrogate::new(objective, budget).weigh(&log_p) {
-                let numbers = weighed.weights.iter().chain([&weighed.log_success]);
-                assert!(numbers.clone().all(|x| x.is_finite()), "{objective} {budget} {log_p:?}");
-                assert!(weighed.log_success <= 0.0, "{objective} {budget} {log_p:?}");
+            for weighed in Surrogate::new(objective, budget).weigh_all(&traces).iter().flatten() {
+                let mut numbers = weighed.weights.iter().chain([&weighed.log_success]);
+                assert!(numbers.all(|x| x.is_finite()), "{objective} {budget} {traces:?}");
+                assert!(weighed.log_success <= 0.0, "{objective} {budget} {traces:?}");
             }
         }
     }

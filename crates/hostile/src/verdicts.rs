@@ -24,6 +24,13 @@ pub enum Part {
     Database,
     /// The proof of one theorem.
     Proof,
+    /// The typecode of a floating hypothesis: proofs may survive what grammars do not.
+    Typecode,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 3] = [Part::Database, Part::Proof, Part::Typecode];
 }
 
 impl fmt::Display for Part {
@@ -31,6 +38,7 @@ impl fmt::Display for Part {
         f.write_str(match self {
             Part::Database => "databases",
             Part::Proof => "proofs",
+            Part::Typecode => "typecodes",
         })
     }
 }
@@ -110,21 +118,20 @@ pub fn metamath(texts: &[String], folder: &Path) -> Result<Vec<bool>> {
         .context("this needs the program `metamath` (Debian package metamath)")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let parts: Vec<&str> = said.split("MM> read '").skip(1).collect();
-    // A database may upset `metamath` so that it asks a question and gives up: the others are then
-    // judged one by one, and that one is not accepted.
-    if parts.len() != texts.len() && said.contains("program was aborted") {
-        return match texts {
-            [_] => Ok(vec![false]),
-            many => many
-                .iter()
-                .map(|text| Ok(metamath(std::slice::from_ref(text), folder)?[0]))
-                .collect(),
-        };
+    let judged = said.matches("MM> erase").count();
+    if parts.len() == texts.len() && judged == texts.len() {
+        return Ok(parts.iter().map(|part| !part.contains("?Error")).collect());
     }
-    if parts.len() != texts.len() {
-        bail!("metamath judged {} of {} databases: {said}", parts.len(), texts.len());
+    // A database may upset `metamath` so much that it gives up, with too many errors or a question
+    // that nobody answers. The others are then judged alone, and that one is not accepted.
+    match texts {
+        [_] if said.contains("?Error") => Ok(vec![false]),
+        [_] => bail!("metamath gave up without an error: {said}"),
+        many => {
+            let alone = |text| Ok(metamath(std::slice::from_ref(text), folder)?[0]);
+            many.iter().map(alone).collect()
+        }
     }
-    Ok(parts.iter().map(|part| !part.contains("?Error")).collect())
 }
 
 /// A text with one or two mutations.
@@ -137,6 +144,10 @@ fn mutated(part: Part, seed: &str, random: &mut Random) -> String {
         match part {
             Part::Database => change_database(&mut words, random),
             Part::Proof => change_proof(&mut words, random),
+            Part::Typecode => {
+                let places = places(&words);
+                change_typecode(&mut words, &places, random);
+            }
         }
     }
     words.concat()

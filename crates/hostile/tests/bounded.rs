@@ -24,12 +24,11 @@ fn no_input_makes_a_parser_panic_or_hang() {
 }
 
 #[test]
-#[ignore = "disagreements are not settled yet; `make verdicts` lists them"]
 fn verdicts_are_those_of_metamath() {
-    for part in [Part::Database, Part::Proof] {
+    for part in Part::ALL {
         let compared = compare(part, 150, &[TOY.to_owned()]).unwrap();
         assert_eq!(compared.judged, 150);
-        assert!(compared.accepted > 5 && compared.refused > 50, "{compared:?}");
+        assert!(compared.accepted > 2 && compared.refused > 50, "{compared:?}");
         assert!(compared.disagreements.is_empty(), "{part}: {:?}", compared.disagreements);
         assert!(compared.lost.is_empty(), "{part}: {:?}", compared.lost);
     }

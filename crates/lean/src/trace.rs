@@ -117,9 +117,9 @@ impl TraceReport {
                     theorem: Theorem {
                         name: theorem.name,
                         statement: theorem.statement,
-                        header: None,
                         file: Some(file),
                         line: Some(theorem.line),
+                        ..Theorem::default()
                     },
                     steps: theorem.steps,
                 }),

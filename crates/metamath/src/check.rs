@@ -150,7 +150,7 @@ fn excerpt(database: &Database, label: &str, proof: &Proof) -> Result<String, St
         match statement.statement_type() {
             StatementType::Floating => dummies.push(statement),
             StatementType::Axiom | StatementType::Provable => used.push(statement),
-            _ => return Err(format!("`{name}` is no statement that a proof can use")),
+            _ => return Err(format!("`{name}` is not a statement that a proof can use")),
         }
     }
     used.sort_by(order);

@@ -145,7 +145,7 @@ impl Database {
                 Err(unknown(": it is an axiom, which has no proof"))
             }
             Some(id) => Ok(id),
-            None if self.unsupported.iter().any(|u| u.label == label) => {
+            None if self.not_understood(label).is_some() => {
                 Err(unknown(" that the kernel understands: its statement does not parse"))
             }
             None => Err(unknown("; names are case-sensitive labels of $p statements")),
@@ -164,6 +164,11 @@ impl Database {
     /// Statements that the kernel does not understand; it neither uses nor proves them.
     pub fn unsupported(&self) -> &[Unsupported] {
         &self.unsupported
+    }
+
+    /// The statement of a label, if it is one that the kernel does not understand.
+    pub(crate) fn not_understood(&self, label: &str) -> Option<&Unsupported> {
+        self.unsupported.iter().find(|unsupported| unsupported.label == label)
     }
 
     /// A statement as text: the root state of its proof (the grammar is on the front page).

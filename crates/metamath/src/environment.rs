@@ -69,6 +69,11 @@ impl Environment for Metamath {
     }
 
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
+        // Another verifier may well accept a proof of it: no verdict is better than a refusal.
+        if let Some(unsupported) = self.database.not_understood(&theorem.name) {
+            let label = &theorem.name;
+            return Err(Fault(format!("no verdict on `{label}`: {}", unsupported.reason)));
+        }
         Ok(self.checked(&theorem.name, &theorem.statement, tactics))
     }
 

@@ -7,8 +7,9 @@ use catamount_base::guarded;
 use metamath_rs::database::DbOptions;
 use metamath_rs::diag::Diagnostic;
 
-use crate::Error;
 use crate::database::clip;
+use crate::repetition::repeated;
+use crate::{Error, letter};
 
 /// The longest complaint that is shown whole. It quotes the line it is about, and a file that is no
 /// database may be one line of megabytes.
@@ -30,12 +31,21 @@ pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Databa
         errors,
         first,
     };
+    if let Some(what) = repeated(&text) {
+        let what = clip(&what);
+        return Err(inconsistent(1, format!("it declares `{what}` thousands of times")));
+    }
     // The parser is not ours; should a hostile file make it panic, that is an error of the file.
     guarded(|| {
         let source = verify(name, text);
         match complaints(&source) {
             Some(complaints) => Err(inconsistent(complaints.errors, complaints.first)),
-            None => Ok(source),
+            None => match letter::complaint(&source) {
+                Some((label, why)) => {
+                    Err(inconsistent(1, format!("the proof of `{label}` is malformed: {why}")))
+                }
+                None => Ok(source),
+            },
         }
     })
     .unwrap_or_else(|_| {
@@ -84,7 +94,6 @@ fn is_tolerated(diagnostic: &Diagnostic) -> bool {
             | CommandExpectedString(_)
             | CommandIncomplete(_)
             | CommentMarkerNotStart(_)
-            | DisjointSingle
             | DuplicateMarkupDef(..)
             | MidStatementCommentMarker(_)
             | ProofIncomplete

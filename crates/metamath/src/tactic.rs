@@ -112,7 +112,7 @@ pub(crate) fn explain(
             format!("`{label}` needs terms for {} variable(s)", assertion.open.len())
         }
         Refusal::Mismatch => {
-            let mut text = format!("the goal is no instance of the conclusion of `{label}`");
+            let mut text = format!("the goal is not an instance of the conclusion of `{label}`");
             if let Some((goal, _)) = board.first(state)
                 && board.formula(goal).len() < 100
             {

@@ -102,3 +102,12 @@ fn statements_that_differ_in_names_only_share_a_key() {
     assert_eq!(key("dummies"), key("shared"));
     assert_eq!(keys.len(), database.theorems().count() - 2, "there is no other pair");
 }
+
+#[test]
+fn a_declaration_that_comes_again_and_again_is_refused_within_seconds() {
+    let began = std::time::Instant::now();
+    let text = format!("$c {}$.", "a ".repeat(500_000));
+    let error = Database::from_text("again.mm", text.into_bytes()).unwrap_err().to_string();
+    assert!(error.contains("again.mm") && error.contains("`a` thousands of times"), "{error}");
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}

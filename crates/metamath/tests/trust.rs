@@ -152,3 +152,57 @@ fn a_variable_of_another_typecode_costs_no_theorem() {
         assert_eq!((report.traces, report.steps), (all.traces, all.steps), "{typecode}");
     }
 }
+
+/// `metamath` knows no grammar and accepts proofs of statements that have no parse. The kernel
+/// cannot replay them; that is no reason to call them refused.
+#[test]
+fn a_theorem_beyond_the_grammar_gets_no_verdict() {
+    let text = "$c ( ) -> wff |- $. $v ph ps $.
+        wph $f |- ph $. wps $f wff ps $. wi $a wff ( ph -> ps ) $.
+        ax-1 $a |- ( ph -> ( ps -> ph ) ) $.
+        a1 $p |- ( ph -> ( ps -> ph ) ) $= wph wps ax-1 $.\n";
+    assert_eq!(metamath(text.as_bytes(), "beyond"), Ok(()));
+    let prover = Metamath::new(Database::from_text("beyond.mm", text.into()).unwrap());
+    let fault = prover.check(&theorem("a1"), &["ax-1".to_owned()]).unwrap_err().to_string();
+    assert!(fault.contains("no verdict on `a1`") && fault.contains("does not parse"), "{fault}");
+}
+
+/// Where metamath-rs reads past a mistake in a proof, the database is refused all the same, as
+/// `metamath` refuses it.
+#[test]
+fn proofs_are_held_to_the_letter_as_metamath_holds_them() {
+    let head = "$c ( ) -> wff |- $. $v ph ps $.
+        wph $f wff ph $. wps $f wff ps $. wi $a wff ( ph -> ps ) $.
+        ax-1 $a |- ( ph -> ( ps -> ph ) ) $.
+        ${ mp.1 $e |- ph $. mp.2 $e |- ( ph -> ps ) $. ax-mp $a |- ps $. $}\n";
+    let cases = [
+        // Unfinished, and fine as far as it goes.
+        ("a $p |- ph $= ? $.", true),
+        ("a $p |- ( ph -> ( ps -> ph ) ) $= wph ? ax-1 $.", true),
+        ("a $p |- ( ph -> ( ps -> ph ) ) $= ( ax-1 ) A?C $.", true),
+        ("a $p |- ph $= ps wps ? ax-1 $.", false),
+        // Too much or too little on the stack.
+        ("a $p |- ph $= wph ? $.", false),
+        ("a $p |- ph $= ? ax-mp $.", false),
+        ("a $p |- ph $= ( ax-mp ) AA? $.", false),
+        // What is known does not fit.
+        ("a $p |- ( ps -> ph ) $= wph wps wph wi ? wph wps ax-1 ax-mp $.", true),
+        ("a $p |- ps $= wph wps ? wph wph ax-1 ax-mp $.", false),
+        // Labels that do not hold, letters that are none, and what a compressed proof may not list
+        // or save.
+        ("a $p |- ph $= ? a $.", false),
+        ("a $p |- ( ph -> ( ps -> ph ) ) $= ( ax-1 ) AaBC $.", false),
+        ("a $p |- ( ph -> ( ps -> ph ) ) $= ( wph ax-1 ) CBD $.", false),
+        ("a $p |- ( ph -> ( ps -> ph ) ) $= ( ax-1 ) AZBC $.", false),
+        ("a $p |- ( ph -> ( ps -> ph ) ) $= ( ax-1 ) ABCZ $.", true),
+        ("${ $d ph $. a $p |- ( ph -> ( ps -> ph ) ) $= ( ax-1 ) ABC $. $}", false),
+    ];
+    for (number, (theorem, sound)) in cases.into_iter().enumerate() {
+        let text = format!("{head}{theorem}\n");
+        // A proof that is not finished is a warning, which does not count.
+        let said = metamath(text.as_bytes(), &format!("letter{number}")).err().unwrap_or_default();
+        let ours = Database::from_text("letter.mm", text.into_bytes());
+        assert_eq!(!said.contains("?Error"), sound, "{theorem}: {said}");
+        assert_eq!(ours.is_ok(), sound, "{theorem}: {:?}", ours.err());
+    }
+}

@@ -1,9 +1,9 @@
 //! Text to tokens and back: a thin layer over `tokenizers`, with the layout of a question and its
 //! answer.
 //!
-//! A training sequence is `state, separator, tactic, end`. Tokenizers trained here have their own
-//! special tokens for the last two; pretrained ones use the text `:::` and the model's own
-//! end-of-text token.
+//! A training sequence is `state, separator, tactic, end` (`catamount_traces::layout`). Tokenizers
+//! trained here have their own special tokens for separator and end; pretrained ones use the
+//! separator's text and the model's own end-of-text token.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,8 +19,6 @@ use crate::{Error, Result};
 
 const SEPARATOR: &str = "<|tactic|>";
 const END: &str = "<|end|>";
-/// Between state and tactic where the vocabulary has no token for it.
-const SEPARATOR_TEXT: &str = ":::";
 /// End-of-text tokens of the known families, the first that exists is meant.
 const KNOWN_ENDS: [&str; 6] =
     ["<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "</s>", "<eos>"];
@@ -147,7 +145,7 @@ impl Tokenizer {
                 let end = known.ok_or_else(|| {
                     Error::Tokenizer("no end-of-text token is known in the vocabulary".into())
                 })?;
-                let separator = guard(|| inner.encode(SEPARATOR_TEXT, false))?;
+                let separator = guard(|| inner.encode(catamount_traces::SEPARATOR, false))?;
                 (separator.get_ids().to_vec(), end)
             }
         };

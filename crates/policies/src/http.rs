@@ -1,4 +1,7 @@
-//! Tactics from any OpenAI-compatible completions server: vLLM, SGLang, llama.cpp and others.
+//! Tactics from any OpenAI-compatible server: vLLM, SGLang, llama.cpp and others.
+//!
+//! The prompt is text by a template, or, with a [`Layout`], the very tokens of training. A tactic
+//! ends where the model ends it, and at stop texts where there are any.
 //!
 //! Each sample is one HTTP request with its own seed, derived from its random stream: where the
 //! server honours seeds, the same stream gives the same samples, and fewer samples are a prefix of
@@ -20,98 +23,24 @@ use std::time::Duration;
 
 use catamount_search::{Fault, Identity, Policy, Request, RequestId, Sample};
 
-use client::{Client, Job};
+use adapter::Loaded;
+use client::{Client, Job, Prompt};
 
+pub use adapter::ServedAdapter;
+pub use settings::{Api, HttpSettings, Layout};
+
+mod adapter;
 mod client;
 mod reply;
 mod secrets;
-
-/// Where the server is and how to ask it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HttpSettings {
-    /// The server's address, with or without `/v1`: `http://127.0.0.1:8000`.
-    pub url: String,
-    /// The model's name, or that of a LoRA adapter that the server has loaded; some servers need
-    /// none.
-    pub model: Option<String>,
-    /// The prompt, in which `{state}` stands for the state. It must be the prompt that the model
-    /// was trained with.
-    pub prompt: String,
-    /// The sampling temperature.
-    pub temperature: f64,
-    /// Only the most probable tokens that together have this probability are sampled.
-    pub top_p: f64,
-    /// The longest tactic, in tokens.
-    pub max_tokens: u32,
-    /// Texts that end a tactic.
-    pub stop: Vec<String>,
-    /// The environment variable that holds the API key; no key is sent where it is not set.
-    pub key_variable: String,
-    /// How many requests are under way at once.
-    pub concurrency: usize,
-    /// The longest that one request may take, from connecting to the last byte.
-    pub timeout: Duration,
-    /// How often a request that failed for a passing reason is tried again.
-    pub retries: u32,
-    /// The wait before the first retry; it doubles with each.
-    pub back_off: Duration,
-    /// Whether a question's samples are asked for in one request.
-    pub grouped: bool,
-}
-
-impl HttpSettings {
-    /// The settings for a server, with the rest as one would start with.
-    pub fn new(url: impl Into<String>) -> Self {
-        HttpSettings {
-            url: url.into(),
-            model: None,
-            prompt: "{state}\n".into(),
-            temperature: 1.0,
-            top_p: 1.0,
-            max_tokens: 128,
-            stop: vec!["\n".into()],
-            key_variable: "OPENAI_API_KEY".into(),
-            concurrency: 8,
-            timeout: Duration::from_secs(120),
-            retries: 4,
-            back_off: Duration::from_millis(500),
-            grouped: false,
-        }
-    }
-
-    fn check(&self) -> Result<(), HttpError> {
-        let wrong = |what: String| Err(HttpError(what));
-        if !(self.url.starts_with("http://") || self.url.starts_with("https://")) {
-            return wrong(format!(
-                "{:?} is no server address; write it as http://127.0.0.1:8000",
-                self.url
-            ));
-        }
-        if !self.prompt.contains("{state}") {
-            return wrong(format!(
-                "the prompt {:?} has no {{state}} in it, so every state would look the same",
-                self.prompt
-            ));
-        }
-        if !(self.temperature.is_finite() && self.temperature >= 0.0) {
-            return wrong(format!("temperature {} is no number from 0 on", self.temperature));
-        }
-        if !(self.top_p > 0.0 && self.top_p <= 1.0) {
-            return wrong(format!("top-p {} lies not between 0 and 1", self.top_p));
-        }
-        if self.max_tokens == 0 || self.concurrency == 0 || self.timeout.is_zero() {
-            return wrong("maximum tokens, concurrency and timeout must be positive".into());
-        }
-        Ok(())
-    }
-}
+mod settings;
 
 /// Why settings cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HttpError(String);
 
-/// A completions server as a policy.
+/// A server as a policy.
 pub struct Http {
     settings: HttpSettings,
     jobs: Sender<Job>,
@@ -121,6 +50,8 @@ pub struct Http {
     next: u64,
     closing: Arc<AtomicBool>,
     interrupted: Arc<AtomicBool>,
+    /// Kept for its end: the server then unloads the adapter.
+    _adapter: Option<Loaded>,
 }
 
 /// How often a poll looks whether it is to give up.
@@ -135,8 +66,8 @@ struct Open {
 }
 
 impl Http {
-    /// A policy on a server. Nothing is sent yet; a server that cannot be reached shows as a fault
-    /// of each question.
+    /// A policy on a server. Nothing is sent yet, unless the server is to load an adapter; one that
+    /// cannot be reached shows as a fault of each question.
     pub fn new(settings: HttpSettings) -> Result<Self, HttpError> {
         settings.check()?;
         let (jobs, queue) = channel::<Job>();
@@ -144,6 +75,8 @@ impl Http {
         let queue = Arc::new(Mutex::new(queue));
         let closing = Arc::new(AtomicBool::new(false));
         let client = Arc::new(Client::new(&settings, closing.clone()));
+        let adapter = settings.adapter.as_ref();
+        let adapter = adapter.map(|adapter| Loaded::load(client.clone(), adapter)).transpose()?;
         for number in 0..settings.concurrency {
             let (queue, done, client) = (queue.clone(), done.clone(), client.clone());
             let work = move || {
@@ -168,7 +101,8 @@ impl Http {
                 .map_err(|e| HttpError(format!("cannot start a thread for requests: {e}")))?;
         }
         let interrupted = Arc::default();
-        Ok(Http { settings, jobs, answers, open: HashMap::new(), next: 0, closing, interrupted })
+        let open = HashMap::new();
+        Ok(Http { settings, jobs, answers, open, next: 0, closing, interrupted, _adapter: adapter })
     }
 
     /// Takes one answer in; says whether a question is settled by it.
@@ -220,7 +154,10 @@ impl Policy for Http {
         let serial = self.next;
         self.next += 1;
         let cancelled = Arc::new(AtomicBool::new(false));
-        let prompt: Arc<str> = self.settings.prompt.replace("{state}", &request.state).into();
+        let prompt = Arc::new(match &self.settings.layout {
+            Some(layout) => Prompt::Tokens(layout.prompt(&request.state)),
+            None => Prompt::Text(catamount_traces::prompt(&self.settings.prompt, &request.state)),
+        });
         let parts: Vec<(usize, usize)> = match self.settings.grouped {
             true => vec![(0, request.samples)],
             false => (0..request.samples).map(|first| (first, 1)).collect(),
@@ -281,25 +218,37 @@ impl Policy for Http {
     }
 
     fn describe(&self) -> String {
-        let HttpSettings { url, model, temperature, top_p, prompt, .. } = &self.settings;
-        let model = model.as_deref().unwrap_or("the server's model");
+        let HttpSettings { url, temperature, top_p, prompt, layout, .. } = &self.settings;
+        let model = self.settings.served().unwrap_or("the server's model");
         let url = secrets::shown(url);
+        let prompt = match layout {
+            Some(_) => "tokens as in training".to_owned(),
+            None => format!("{prompt:?}"),
+        };
         format!(
-            "http ({model} at {url}; temperature {temperature}, top-p {top_p}; prompt {prompt:?})"
+            "http ({model} at {url}; temperature {temperature}, top-p {top_p}; prompt {prompt})"
         )
     }
 
     fn identity(&self) -> Identity {
         let settings = &self.settings;
-        Identity::new("http")
+        let identity = Identity::new("http")
             .with("url", secrets::shown(&settings.url))
-            .with("model", settings.model.as_deref().unwrap_or("the server's"))
-            .with("prompt", format!("{:?}", settings.prompt))
+            .with("api", format!("{:?}", settings.api).to_lowercase())
+            .with("model", settings.served().unwrap_or("the server's"))
             .with("stop", format!("{:?}", settings.stop))
             .with("temperature", settings.temperature)
             .with("top-p", settings.top_p)
             .with("max tokens", settings.max_tokens)
-            .with("grouped", settings.grouped)
+            .with("grouped", settings.grouped);
+        let identity = match &settings.layout {
+            Some(layout) => identity.with("tokenizer", layout.name()),
+            None => identity.with("prompt", format!("{:?}", settings.prompt)),
+        };
+        match &settings.adapter {
+            Some(adapter) => identity.with("adapter", &adapter.content),
+            None => identity,
+        }
     }
 }
 

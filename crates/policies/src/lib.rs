@@ -1,5 +1,5 @@
 //! Tactic generators that are not our own model: counts fitted to traces ([`Ngram`]),
-//! demonstrations played back ([`Replay`]), and any OpenAI-compatible completions server
+//! demonstrations played back ([`Replay`]), and any OpenAI-compatible server
 //! ([`Http`]).
 //!
 //! ```
@@ -22,7 +22,7 @@ mod ngram;
 mod replay;
 mod text;
 
-pub use http::{Http, HttpError, HttpSettings};
+pub use http::{Api, Http, HttpError, HttpSettings, Layout, ServedAdapter};
 pub use ngram::{Ngram, NgramError};
 pub use replay::Replay;
 

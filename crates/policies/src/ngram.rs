@@ -36,7 +36,7 @@ pub enum NgramError {
     #[error("there are no steps to fit an n-gram policy to")]
     Empty,
     /// The temperature makes no distribution.
-    #[error("temperature {0} is no positive number")]
+    #[error("the temperature must be a positive number, not {0}")]
     Temperature(f64),
 }
 

@@ -1,8 +1,9 @@
 //! How the HTTP policy behaves when the other side does not: each server here is a loopback socket
 //! that misbehaves in one way.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+mod common;
+
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -10,56 +11,13 @@ use std::time::Duration;
 
 use catamount_policies::{Http, HttpSettings};
 use catamount_search::{Policy, Request, Sample, Stream};
+use common::respond;
 
-/// A server that hands each request's body and number to `answer`, and sends back what it says; it
-/// counts the requests.
+/// A server that hands each request's number and body to `answer`, and counts the requests.
 fn serve(
     answer: impl Fn(usize, &str) -> String + Send + Sync + 'static,
 ) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let count = Arc::new(AtomicUsize::new(0));
-    let (counter, answer) = (count.clone(), Arc::new(answer));
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (counter, answer) = (counter.clone(), answer.clone());
-            thread::spawn(move || {
-                let mut stream = stream;
-                if let Some(body) = body(&mut stream) {
-                    let number = counter.fetch_add(1, Ordering::SeqCst);
-                    let _ = stream.write_all(answer(number, &body).as_bytes());
-                }
-            });
-        }
-    });
-    (url, count)
-}
-
-fn body(stream: &mut TcpStream) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| {
-                line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
-            });
-            if body.len() >= length.unwrap_or(0) {
-                return Some(body.to_owned());
-            }
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return None,
-            Ok(n) => bytes.extend_from_slice(&buffer[..n]),
-        }
-    }
-}
-
-fn respond(status: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    common::serve(move |number, asked| answer(number, &asked.body))
 }
 
 fn settings(url: &str) -> HttpSettings {
@@ -252,7 +210,10 @@ fn many_questions_are_answered_each_once() {
 fn settings_that_cannot_work_are_refused() {
     let good = HttpSettings::new("http://127.0.0.1:1");
     for (settings, expected) in [
-        (HttpSettings { url: "127.0.0.1:8000".into(), ..good.clone() }, "no server address"),
+        (
+            HttpSettings { url: "127.0.0.1:8000".into(), ..good.clone() },
+            "is not the address of a server",
+        ),
         (HttpSettings { prompt: "{goal}".into(), ..good.clone() }, "{state}"),
         (HttpSettings { temperature: f64::NAN, ..good.clone() }, "temperature"),
         (HttpSettings { top_p: 0.0, ..good.clone() }, "top-p"),

@@ -35,7 +35,7 @@ impl Reading {
             .map_err(|source| ReportError::Read { path: path.into(), source })?;
         serde_json::from_slice(&text).map_err(|error| ReportError::Content {
             path: path.into(),
-            reason: format!("is no comparison of probabilities ({error})"),
+            reason: format!("is not a comparison of probabilities ({error})"),
         })
     }
 

@@ -26,7 +26,7 @@ pub fn folds(
     hashes.iter().for_each(|hash| *sizes.entry(*hash).or_default() += 1);
     if sizes.len() < count {
         return Err(Error::Split(format!(
-            "{count} folds of {} traces: only {} of them are no near-duplicates of others; use \
+            "{count} folds of {} traces: only {} of them are not near-duplicates of others; use \
              fewer folds",
             traces.len(),
             sizes.len()

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
+
+use serde::Serialize;
 
 use crate::leandojo::Entry;
 use crate::parquet::Shape;
-use crate::{Error, Origin, Trace, jsonl, leandojo, parquet};
+use crate::{Error, Origin, Trace, input, jsonl, leandojo, parquet, shards};
 
 /// The formats traces come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// The project's own JSON lines.
     Jsonl,
@@ -52,7 +54,7 @@ pub struct Loaded {
 }
 
 /// A theorem that was left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skipped {
     /// Its name.
     pub name: String,
@@ -63,14 +65,14 @@ pub struct Skipped {
 /// Finds out a file's format, from what it holds first and from its name where that does not
 /// decide.
 pub fn detect(path: &Path) -> Result<Format, Error> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    if file.metadata().map_err(Error::io(path))?.is_dir() {
+    if path.is_dir() {
         return Err(Error::file(
             path,
-            "is a folder; name a file of traces in it, such as train.jsonl",
+            "is a folder; name a file of traces in it, such as train.jsonl, or several by a \
+             pattern, such as 'FOLDER/train-*.jsonl'",
         ));
     }
-    let mut file = BufReader::new(file);
+    let mut file = input::open(path)?;
     let mut start = Vec::new();
     file.by_ref().take(4).read_to_end(&mut start).map_err(Error::io(path))?;
     if start == b"PAR1" {
@@ -79,11 +81,7 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
     // The first line decides between kinds of JSON; one trace may be long, a megabyte is plenty.
     file.by_ref().take(1 << 20).read_until(b'\n', &mut start).map_err(Error::io(path))?;
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii();
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let extension = input::extension(path);
     let contains = |word: &[u8]| start.windows(word.len()).any(|window| window == word);
     match (extension.as_str(), start.first()) {
         ("parquet", Some(_)) => Err(Error::file(
@@ -99,26 +97,36 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
 }
 
 const UNKNOWN: &str = "not a format we know; expected traces as JSON lines (.jsonl), LeanDojo's \
- JSON list (.json) or Parquet (.parquet)";
+ JSON list (.json), either also compressed (.gz), or Parquet (.parquet)";
 
-/// Reads a file in whichever format it is. Our own format is held to its rules; in files of other
-/// projects, theorems without tactics and repeated names are left out and reported.
+/// Reads a file, or the shards of one (`train-*.parquet`), in whichever format it is. Our own format
+/// is held to its rules; in files of other projects, theorems without tactics and repeated names are
+/// left out and reported.
 pub fn read_any(path: &Path) -> Result<Loaded, Error> {
+    let mut names = HashSet::new();
+    let mut all: Option<Loaded> = None;
+    for shard in shards(path)? {
+        let one = read_one(&shard, &mut names)?;
+        match &mut all {
+            None => all = Some(one),
+            Some(all) => {
+                all.traces.extend(one.traces);
+                all.skipped.extend(one.skipped);
+                all.origins.extend(one.origins);
+            }
+        }
+    }
+    all.ok_or_else(|| Error::file(path, "matches no file"))
+}
+
+/// Reads one file; `names` are those of the shards before it.
+fn read_one(path: &Path, names: &mut HashSet<String>) -> Result<Loaded, Error> {
     let format = detect(path)?;
-    let mut origins = BTreeSet::new();
-    let found = match format {
-        Format::Jsonl => {
-            let traces = jsonl::read(path)?;
-            return Ok(Loaded { format, traces, skipped: Vec::new(), origins });
-        }
-        Format::LeanDojo => {
-            let entries = leandojo::read(path)?;
-            origins.extend(entries.iter().filter_map(Entry::origin));
-            entries.iter().map(Entry::trace).collect()
-        }
+    let found: Vec<Trace> = match format {
+        Format::Jsonl => jsonl::read(path)?,
+        Format::LeanDojo => leandojo::read(path)?.iter().map(Entry::trace).collect(),
         Format::Parquet => parquet::read(path)?,
     };
-    let mut names = HashSet::new();
     let mut skipped = Vec::new();
     let mut traces = Vec::with_capacity(found.len());
     for trace in found {
@@ -130,10 +138,15 @@ pub fn read_any(path: &Path) -> Result<Loaded, Error> {
             Ok(()) => None,
         };
         match reason {
+            // Within a file of ours the reader has seen to it; across shards it is a mistake too.
+            Some(reason) if format == Format::Jsonl => {
+                return Err(Error::file(path, format!("{name:?}: {reason}")));
+            }
             Some(reason) => skipped.push(Skipped { name, reason }),
             None => traces.push(trace),
         }
     }
+    let origins = traces.iter().filter_map(|trace| trace.theorem.origin()).collect();
     Ok(Loaded { format, traces, skipped, origins })
 }
 
@@ -148,8 +161,7 @@ pub fn write_any(path: &Path, traces: &[Trace]) -> Result<Format, Error> {
     match extension.as_str() {
         "jsonl" | "ndjson" => jsonl::write(path, traces).map(|()| Format::Jsonl),
         "json" => {
-            let entries: Vec<Entry> =
-                traces.iter().map(|trace| Entry::new(trace, "", "")).collect();
+            let entries: Vec<Entry> = traces.iter().map(Entry::new).collect();
             leandojo::write(path, &entries).map(|()| Format::LeanDojo)
         }
         "parquet" => parquet::write(path, traces, Shape::Nested).map(|()| Format::Parquet),

@@ -10,13 +10,12 @@
 //! `state` and `next`, other fields are ignored, and blank lines are skipped.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use catamount_base::AtomicFile;
 
-use crate::{Error, Trace};
+use crate::{Error, Input, Trace, input};
 
 /// Reads a stream of traces, one at a time, in constant memory but for the names seen.
 pub struct Reader<R> {
@@ -25,11 +24,10 @@ pub struct Reader<R> {
     stopped: bool,
 }
 
-impl Reader<BufReader<File>> {
-    /// Opens a trace file.
+impl Reader<Input> {
+    /// Opens a trace file, compressed with gzip or not.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        Ok(Reader::new(BufReader::with_capacity(1 << 16, file), path))
+        Ok(Reader::new(input::open(path)?, path))
     }
 }
 

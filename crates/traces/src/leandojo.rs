@@ -5,8 +5,7 @@
 //! back loses nothing; [`Entry::trace`] is the part the rest of the project works with. States with
 //! several goals stay text.
 
-use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use serde_json::{Map, Value};
 
 use catamount_base::AtomicFile;
 
-use crate::{Error, Origin, Step, Theorem, Trace};
+use crate::{Error, Step, Theorem, Trace, input};
 
 /// What Lean prints once nothing is left to prove.
 const NO_GOALS: &str = "no goals";
@@ -62,7 +61,7 @@ pub struct TracedTactic {
 impl Entry {
     /// An entry for a trace that came from elsewhere. Missing states after a tactic are the next
     /// step's state; the theorem's end is not known and is given as its start.
-    pub fn new(trace: &Trace, url: &str, commit: &str) -> Self {
+    pub fn new(trace: &Trace) -> Self {
         let after = |at: usize| match (&trace.steps[at].next, trace.steps.get(at + 1)) {
             (Some(next), _) if !next.is_empty() => next.clone(),
             (None, Some(following)) => following.state.clone(),
@@ -80,8 +79,8 @@ impl Entry {
         let header = theorem.header.clone().map(|header| ("header".to_owned(), header.into()));
         let start = theorem.line.map(|line| [line, 1]);
         Entry {
-            url: url.to_owned(),
-            commit: commit.to_owned(),
+            url: theorem.url.clone().unwrap_or_default(),
+            commit: theorem.commit.clone().unwrap_or_default(),
             file_path: theorem.file.clone().unwrap_or_default(),
             full_name: theorem.name.clone(),
             start,
@@ -91,15 +90,10 @@ impl Entry {
         }
     }
 
-    /// Where the theorem was traced, if the entry says so.
-    pub fn origin(&self) -> Option<Origin> {
-        let origin = Origin { url: self.url.clone(), commit: self.commit.clone() };
-        (!origin.commit.is_empty()).then_some(origin)
-    }
-
     /// The entry as a trace; it has no steps where the proof is a term.
     pub fn trace(&self) -> Trace {
         let text = |key: &str| self.extra.get(key).and_then(Value::as_str).map(str::to_owned);
+        let said = |text: &String| (!text.is_empty()).then(|| text.clone());
         let step = |traced: &TracedTactic| Step {
             state: traced.state_before.clone(),
             tactic: traced.tactic.clone(),
@@ -114,8 +108,10 @@ impl Entry {
                 name: self.full_name.clone(),
                 statement: text("theorem_statement").unwrap_or_default(),
                 header: text("header"),
-                file: (!self.file_path.is_empty()).then(|| self.file_path.clone()),
+                file: said(&self.file_path),
                 line: self.start.map(|[line, _]| line),
+                url: said(&self.url),
+                commit: said(&self.commit),
             },
             steps: self.traced_tactics.iter().map(step).collect(),
         }
@@ -124,7 +120,8 @@ impl Entry {
 
 /// Reads a file: the benchmark's JSON list, or one entry a line as some mirrors have it.
 pub fn read(path: &Path) -> Result<Vec<Entry>, Error> {
-    let bytes = fs::read(path).map_err(Error::io(path))?;
+    let mut bytes = Vec::new();
+    input::open(path)?.read_to_end(&mut bytes).map_err(Error::io(path))?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let broken = |e: serde_json::Error| Error::Line {
         path: path.to_owned(),

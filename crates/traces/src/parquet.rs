@@ -1,7 +1,7 @@
 //! Parquet as on the Hugging Face hub, in any of three shapes:
 //!
-//! - nested: a row is a trace: `name`, `statement`, `header`, `file`, `line`, and `steps`, a list
-//!   of `{state, tactic, next}`;
+//! - nested: a row is a trace: `name`, `statement`, `header`, `file`, `line`, `url`, `commit`,
+//!   and `steps`, a list of `{state, tactic, next}`;
 //! - flat: a row is a step: `name`, `statement`, `step` (its place in the proof), `state`,
 //!   `tactic`, and optionally `next`;
 //! - LeanDojo's: as nested, with `full_name`, `file_path` and `traced_tactics`, a list of
@@ -118,7 +118,7 @@ fn flat(
         let mut row = canonical(row);
         let number = row
             .remove("step")
-            .map(|step| step.as_u64().ok_or_else(|| wrong("step is no whole number".into())));
+            .map(|step| step.as_u64().ok_or_else(|| wrong("step is not a whole number".into())));
         let row = Value::Object(row);
         let theorem: Theorem =
             serde_json::from_value(row.clone()).map_err(|e| wrong(format!("not a step: {e}")))?;
@@ -191,7 +191,7 @@ fn value(name: &str, field: &Field) -> Result<Value, String> {
         // Some writers leave out the annotation that says that bytes are text.
         Field::Bytes(x) => x
             .as_utf8()
-            .map_err(|_| format!("column {name} holds bytes that are no UTF-8 text"))?
+            .map_err(|_| format!("column {name} holds bytes that are not UTF-8 text"))?
             .into(),
         Field::Group(row) => Value::Object(object(row)?),
         Field::ListInternal(list) => {

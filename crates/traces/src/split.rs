@@ -108,7 +108,7 @@ impl Split {
             || fractions.iter().sum::<f64>() > 1.0 + 1e-9
         {
             return Err(Error::Split(
-                "fractions lie between 0 and 1 and add up to at most 1".into(),
+                "fractions are between 0 and 1 and add up to at most 1".into(),
             ));
         }
         match shares.iter().filter(|share| **share == Share::Rest).count() {
@@ -186,7 +186,7 @@ impl FromStr for Split {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
             Error::Split(format!(
-                "{text:?} is no split; write train,valid,test such as rest,500,500 or 0.9,0.05,0.05"
+                "{text:?} is not a split; write train,valid,test such as rest,500,500 or 0.9,0.05,0.05"
             ))
         };
         let share = |word: &str| match word.trim() {

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::{Trace, text_key};
 
 /// What a set of traces looks like.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Statistics {
     /// How many traces.
     pub traces: usize,
@@ -27,7 +29,7 @@ pub struct Statistics {
 }
 
 /// Where half and nine tenths of some lengths lie below, and the largest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quantiles {
     /// Half are at most this.
     pub median: usize,

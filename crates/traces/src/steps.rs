@@ -24,7 +24,7 @@ impl Steps {
 
 /// Why a text is no range of steps.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no range of steps ({reason}); write 3, 2-5 or 6-")]
+#[error("{text:?} is not a range of steps ({reason}); write 3, 2-5 or 6-")]
 pub struct StepsError {
     text: String,
     reason: &'static str,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Origin;
+
 /// A theorem to prove. What identifies it depends on the environment: Metamath needs the label
 /// alone, Lean needs either the file it stands in or the header commands that precede its
 /// statement.
@@ -22,6 +24,20 @@ pub struct Theorem {
     /// The line of `file` on which the theorem starts, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The repository that the theorem was traced in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The commit of that repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+impl Theorem {
+    /// Where it was traced, if it says so.
+    pub fn origin(&self) -> Option<Origin> {
+        let commit = self.commit.clone()?;
+        Some(Origin { url: self.url.clone().unwrap_or_default(), commit })
+    }
 }
 
 /// One demonstrated step: tactic y*_t at state x_{t-1}.

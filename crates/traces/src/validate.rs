@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::jsonl::{self, Lines};
-use crate::{Error, Format, Skipped, Statistics, Trace, detect, read_any};
+use crate::{Error, Format, Skipped, Statistics, Trace, detect, input, read_any};
 
 /// What validation found out about a file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The file's format.
     pub format: Format,
@@ -25,7 +25,7 @@ pub struct Report {
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The line, or the record where the format has no lines, counted from 1.
     pub line: usize,
@@ -63,8 +63,7 @@ pub fn validate(path: &Path) -> Result<Report, Error> {
 }
 
 fn lines(path: &Path, errors: &mut Vec<Problem>) -> Result<Vec<(usize, Trace)>, Error> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    let mut lines = Lines::new(BufReader::new(file), path.to_owned());
+    let mut lines = Lines::new(input::open(path)?, path.to_owned());
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut traces = Vec::new();
     while let Some((line, bytes)) = lines.next_line()? {

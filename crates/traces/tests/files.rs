@@ -140,7 +140,7 @@ fn leandojo_keeps_what_it_does_not_know() {
     assert_eq!(trace.steps[0].next.as_deref(), Some("case left\n⊢ p\n\ncase right\n⊢ q"));
     assert_eq!(trace.steps[1].next.as_deref(), Some(""));
     assert_eq!((trace.theorem.file.as_deref(), trace.theorem.line), (Some("A.lean"), Some(3)));
-    let again = Entry::new(&trace, "u", "c");
+    let again = Entry::new(&trace);
     assert_eq!(again.traced_tactics[1].state_after, "no goals");
     assert_eq!(again.trace(), trace);
 }
@@ -171,7 +171,7 @@ fn leandojo_without_tactics_or_with_a_repeated_name_is_left_out_and_said() {
 fn states_after_are_filled_in_for_leandojo() {
     let mut trace = sample("a");
     trace.steps.iter_mut().for_each(|step| step.next = None);
-    let entry = Entry::new(&trace, "", "");
+    let entry = Entry::new(&trace);
     assert_eq!(entry.trace(), sample("a"));
 }
 
@@ -337,4 +337,61 @@ pq.write_table(pa.Table.from_pylist(dojo), "dojo.parquet")
     }
     let flat = read_any(&folder.path().join("flat.parquet")).unwrap().traces;
     assert_eq!(flat, [sample("b"), sample("a")]);
+}
+
+#[test]
+fn compressed_files_are_read_as_what_they_hold() {
+    let folder = TempDir::new().unwrap();
+    let compressed = |text: &[u8]| {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut out, text).unwrap();
+        out.finish().unwrap()
+    };
+    let mut lines = Vec::new();
+    jsonl::write_to(&mut lines, [&sample("a"), &sample("b")]).unwrap();
+    let path = put(&folder, "t.jsonl.gz", compressed(&lines));
+    assert_eq!(read_any(&path).unwrap().traces, [sample("a"), sample("b")]);
+    assert!(validate(&path).unwrap().is_valid());
+    let dojo = put(&folder, "t.json.gz", compressed(LEANDOJO.as_bytes()));
+    assert_eq!(detect(&dojo).unwrap(), Format::LeanDojo);
+    assert_eq!(read_any(&dojo).unwrap().traces.len(), 1);
+    // Cut short, it is an error; and it may not unpack to whatever it likes.
+    let whole = compressed(&lines);
+    assert!(read_any(&put(&folder, "cut.jsonl.gz", &whole[..whole.len() / 2])).is_err());
+    let bomb = compressed(&vec![b' '; 100 << 20]);
+    let error = read_any(&put(&folder, "bomb.jsonl.gz", bomb)).unwrap_err().to_string();
+    assert!(error.contains("times its size"), "{error}");
+}
+
+#[test]
+fn shards_are_read_in_the_order_of_their_names() {
+    let folder = TempDir::new().unwrap();
+    for (name, theorem) in [("t-2.jsonl", "c"), ("t-1.jsonl", "b"), ("t-0.jsonl", "a")] {
+        jsonl::write(&folder.path().join(name), [&sample(theorem)]).unwrap();
+    }
+    let pattern = folder.path().join("t-*.jsonl");
+    let loaded = read_any(&pattern).unwrap();
+    assert_eq!(loaded.traces, [sample("a"), sample("b"), sample("c")]);
+    jsonl::write(&folder.path().join("t-3.jsonl"), [&sample("a")]).unwrap();
+    let error = read_any(&pattern).unwrap_err().to_string();
+    assert!(error.contains("t-3.jsonl") && error.contains("occurred before"), "{error}");
+    let error = read_any(&folder.path().join("u-*.jsonl")).unwrap_err().to_string();
+    assert!(error.contains("matches no file"), "{error}");
+}
+
+#[test]
+fn repository_and_commit_survive_every_conversion() {
+    let folder = TempDir::new().unwrap();
+    let first = read_any(&put(&folder, "in.json", LEANDOJO)).unwrap();
+    assert_eq!(first.traces[0].theorem.commit.as_deref(), Some("c0ffee"));
+    let mut from = first.clone();
+    for name in ["a.jsonl", "b.parquet", "c.json"] {
+        let path = folder.path().join(name);
+        write_any(&path, &from.traces).unwrap();
+        from = read_any(&path).unwrap();
+        assert_eq!(from.traces[0].theorem.origin(), first.traces[0].theorem.origin(), "{name}");
+        assert_eq!(from.origins, first.origins, "{name}");
+    }
+    let last = leandojo::read(&folder.path().join("c.json")).unwrap();
+    assert_eq!((&*last[0].url, &*last[0].commit), ("https://example.org/a", "c0ffee"));
 }

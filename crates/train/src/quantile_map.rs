@@ -33,7 +33,9 @@ impl QuantileMap {
                 )));
             }
             if let Some(wrong) = log_p.iter().find(|l| !(l.is_finite() && **l <= 0.0)) {
-                return Err(Error::Data(format!("log p = {wrong} of a {what} tactic is no log p")));
+                return Err(Error::Data(format!(
+                    "log p = {wrong} of a {what} tactic is not a log-probability"
+                )));
             }
         }
         let (training, held_out) = (sorted(training), sorted(held_out));

@@ -196,7 +196,7 @@ impl FromStr for Refresh {
             "frozen" => Ok(Refresh::Frozen),
             _ => every().map(Refresh::Every).ok_or_else(|| {
                 format!(
-                    "`{text}` is no time to refresh weights; use `online`, `frozen` or `every \
+                    "`{text}` is not a time to refresh weights; use `online`, `frozen` or `every \
                  K`, such as `every 100`"
                 )
             }),

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use catamount_base::AtomicFile;
 use catamount_model::Backend;
 use memmap2::Mmap;
 use safetensors::tensor::Metadata;
 use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
 
-use crate::workspace::sync;
 use crate::{Error, Result};
 
 /// Writes a safetensors file and waits until it is on the disk.
@@ -18,11 +18,12 @@ pub(crate) fn write_tensors<S: AsRef<str> + Ord + std::fmt::Display, V: View>(
     path: &Path,
     tensors: impl IntoIterator<Item = (S, V)>,
 ) -> Result<()> {
-    safetensors::serialize_to_file(tensors, None, path).map_err(|e| match e {
+    let file = AtomicFile::create(path).map_err(Error::file(path))?;
+    safetensors::serialize_to_file(tensors, None, file.unfinished()).map_err(|e| match e {
         SafeTensorError::IoError(source) => Error::file(path)(source),
         other => Error::checkpoint(path, other.to_string()),
     })?;
-    sync(path)
+    file.commit().map_err(Error::file(path))
 }
 
 /// A tensor on the device, brought to the host only when its turn to be written comes.

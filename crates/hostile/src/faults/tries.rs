@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::faults::row::Row;
 use crate::faults::server::{KEY, MISBEHAVIOURS, Misbehaviour, serve};
@@ -84,27 +84,62 @@ pub fn hanging(world: &World) -> Result<Vec<Row>> {
     Ok(vec![timeout, limit, interrupt])
 }
 
+/// Every command, and subcommand, that says something on standard output.
+const SAYING: [&str; 31] = [
+    "--help",
+    "--version",
+    "help eval",
+    "data --help",
+    "weights --objective bfs --budget 8 logp.jsonl",
+    "theory --out theory",
+    "data metamath --database toy.mm --out output/extracted",
+    "data split data/test.jsonl --out output/parts",
+    "data convert data/test.jsonl output/t.parquet",
+    "data convert data/test.jsonl output/t.json",
+    "data validate data/test.jsonl",
+    "data stats data/test.jsonl",
+    "prove id --database toy.mm --policy ngram:data/test.jsonl --strategy bfs --budget 9",
+    "prove id --database toy.mm --policy ngram:data/test.jsonl --strategy bfs --budget 9 --tree",
+    "eval --database toy.mm --theorems data/test.jsonl --limit 2 --policy ngram:data/test.jsonl \
+     --strategy bfs --budget 5 --out output/cell.jsonl",
+    "check --database toy.mm claims.jsonl",
+    "export --format mm --database toy.mm peace.jsonl",
+    "export --format lean --theorems data/test.jsonl peace.jsonl",
+    "run demo --print",
+    "run demo --dry-run",
+    "run --schema",
+    "train demo --dry-run",
+    "calibrate demo --dry-run",
+    "score --model model --device cpu data/test.jsonl",
+    "generate --model model --device cpu -k 2 --max-tokens 4 ph",
+    "compare peace.jsonl peace.jsonl",
+    "compare peace.jsonl peace.jsonl --json",
+    "report study",
+    "verify study --database toy.mm",
+    "verify study --hashes-only",
+    "doctor",
+];
+
 /// Standard output on a full device, and with nobody reading.
 pub fn output(world: &World) -> Result<Vec<Row>> {
+    world.fresh("output")?;
     let (mut full, mut gone) =
         (Row::new("standard output full"), Row::new("standard output closed"));
-    for arguments in [
-        "--help",
-        "data stats data/test.jsonl",
-        "data validate data/test.jsonl",
-        "export --format mm --database toy.mm peace.jsonl",
-        "compare peace.jsonl peace.jsonl",
-        "run demo --print",
-        "prove id --database toy.mm --policy ngram:data/test.jsonl --strategy bfs --budget 9 --tree",
-    ] {
+    for arguments in SAYING {
+        let named = |outcome: Result<(), String>| outcome.map_err(|e| format!("{arguments}: {e}"));
+        // In peace it succeeds, or the tries below say nothing.
+        let peace = world.run(arguments)?;
+        if let Err(reason) = peace.ended(&[0]) {
+            bail!("`catamount {arguments}` fails without any fault: {reason}");
+        }
         let mut command = world.command(arguments);
         command.stdout(OpenOptions::new().write(true).open("/dev/full")?);
-        full.tried(finish(command)?.ended(&[2]));
+        full.tried(named(finish(command)?.ended(&[2])));
         let mut command = world.command(arguments);
         let (reader, writer) = std::io::pipe()?;
         drop(reader);
         command.stdout(writer);
-        gone.tried(finish(command)?.ended(&[0]));
+        gone.tried(named(finish(command)?.ended(&[0])));
     }
     Ok(vec![full, gone])
 }
@@ -199,7 +234,7 @@ pub fn signals(world: &World) -> Result<Vec<Row>> {
 /// Extraction killed at random moments leaves nothing behind once it has run to its end.
 fn killed_data(world: &World) -> Result<Row> {
     let mut row = Row::new("kill -KILL of data at random moments, then run");
-    let extract = "data metamath --database toy.mm --split 0,0,1 --out killed/data";
+    let extract = "data metamath --database toy.mm --split 0,0,rest --out killed/data";
     let folder = world.fresh("killed")?;
     for number in 0..20 {
         let child = world.command(extract).spawn()?;

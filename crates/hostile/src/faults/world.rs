@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::faults::server::KEY;
+use crate::seeds;
 use crate::verdicts::TOY;
 
 /// Longer than anything here may take.
@@ -71,14 +72,20 @@ impl World {
     /// Prepares the files and runs the evaluation once in peace.
     pub fn new(program: &Path) -> Result<World> {
         let folder = tempfile::tempdir()?;
-        std::fs::write(folder.path().join("toy.mm"), TOY)?;
+        let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        put("toy.mm", TOY)?;
+        put("logp.jsonl", "{\"name\": \"t\", \"logp\": [-0.1, -4.6]}\n")?;
+        put("claims.jsonl", "{\"name\": \"a1i\", \"tactics\": [\"ax-1\"]}\n")?;
+        let model = folder.path().join("model");
+        std::fs::create_dir(&model)?;
+        seeds::model(&model)?;
         let mut world = World {
             folder,
             program: program.to_path_buf(),
             log: Vec::new(),
             duration: Duration::ZERO,
         };
-        let data = "data metamath --database toy.mm --split 0,0,1 --out data";
+        let data = "data metamath --database toy.mm --split 0,0,rest --out data";
         for arguments in [data.to_owned(), format!("{EVAL} --out peace.jsonl")] {
             let ran = world.run(&arguments)?;
             world.duration = ran.took;
@@ -87,6 +94,12 @@ impl World {
             }
         }
         world.log = std::fs::read(world.path("peace.jsonl"))?;
+        // A study is a folder of cells.
+        let cells = world.fresh("study/cells")?;
+        for ending in ["jsonl", "manifest.json"] {
+            let from = world.path(&format!("peace.{ending}"));
+            std::fs::copy(from, cells.join(format!("ngram-mcts-3000-3.{ending}")))?;
+        }
         Ok(world)
     }
 

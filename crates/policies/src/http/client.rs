@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use catamount_search::{Fault, Sample, Stream};
-use serde_json::json;
-use ureq::Agent;
+use serde_json::{Value, json};
+use ureq::typestate::WithBody;
+use ureq::{Agent, RequestBuilder};
 
 use super::secrets::Secrets;
-use super::{HttpSettings, reply};
+use super::{Api, HttpError, HttpSettings, Layout, reply};
 
 /// The largest reply that is read.
 const LARGEST: u64 = 32 << 20;
@@ -25,10 +26,17 @@ pub(super) struct Job {
     /// The place of the first sample within the question.
     pub(super) first: usize,
     pub(super) samples: usize,
-    pub(super) prompt: Arc<str>,
+    pub(super) prompt: Arc<Prompt>,
     pub(super) stream: Stream,
     /// Set once nobody wants the answer.
     pub(super) cancelled: Arc<AtomicBool>,
+}
+
+/// What the model goes on from.
+pub(super) enum Prompt {
+    Text(String),
+    /// Or why the state cannot be written in tokens.
+    Tokens(Result<Vec<u32>, String>),
 }
 
 pub(super) struct Client {
@@ -52,7 +60,7 @@ enum Failure {
 
 impl Client {
     pub(super) fn new(settings: &HttpSettings, closing: Arc<AtomicBool>) -> Self {
-        let base = settings.url.trim_end_matches('/').trim_end_matches("/v1");
+        let base = settings.base();
         let config = Agent::config_builder()
             .timeout_global(Some(settings.timeout))
             .timeout_connect(Some(settings.timeout.min(Duration::from_secs(10))))
@@ -66,7 +74,10 @@ impl Client {
         let secrets = Secrets::new(key.as_deref(), &settings.url);
         Client {
             agent: config.build().into(),
-            url: format!("{base}/v1/completions"),
+            url: match settings.api {
+                Api::Completions => format!("{base}/v1/completions"),
+                Api::Chat => format!("{base}/v1/chat/completions"),
+            },
             key,
             secrets,
             settings: settings.clone(),
@@ -124,14 +135,30 @@ impl Client {
         }
     }
 
+    /// Posts to another endpoint of the server: the status, and what the server says, without
+    /// secrets.
+    pub(super) fn post(&self, path: &str, body: &Value) -> Result<(u16, String), HttpError> {
+        let url = format!("{}{path}", self.settings.base());
+        let failed = |e: ureq::Error| HttpError(self.secrets.redacted(&format!("{url}: {e}")));
+        let mut response = self.request(&url).send(body.to_string()).map_err(failed)?;
+        let said = response.body_mut().with_config().limit(LARGEST).read_to_vec();
+        let said = String::from_utf8_lossy(&said.map_err(failed)?).into_owned();
+        Ok((response.status().as_u16(), self.secrets.redacted(&said)))
+    }
+
+    fn request(&self, url: &str) -> RequestBuilder<WithBody> {
+        let request = self.agent.post(url).header("content-type", "application/json");
+        match &self.key {
+            Some(key) => request.header("authorization", format!("Bearer {key}")),
+            None => request,
+        }
+    }
+
     fn ask_once(&self, job: &Job) -> Result<Vec<Sample>, Failure> {
         let url = &self.url;
-        let mut request = self.agent.post(url).header("content-type", "application/json");
-        if let Some(key) = &self.key {
-            request = request.header("authorization", format!("Bearer {key}"));
-        }
+        let body = self.body(job).map_err(Failure::Lasting)?;
         let failed = |e: ureq::Error| self.failure(e);
-        let mut response = request.send(self.body(job)).map_err(failed)?;
+        let mut response = self.request(url).send(body).map_err(failed)?;
         let status = response.status().as_u16();
         let wait = response
             .headers()
@@ -159,32 +186,47 @@ impl Client {
             ))),
             404 => Err(Failure::Lasting(format!(
                 "{reason}; is the model {:?} loaded there?",
-                self.settings.model
+                self.settings.served()
             ))),
             _ => Err(Failure::Lasting(reason)),
         }
     }
 
-    fn body(&self, job: &Job) -> Vec<u8> {
+    fn body(&self, job: &Job) -> Result<String, String> {
         let settings = &self.settings;
         let mut body = json!({
-            "prompt": &*job.prompt,
             "n": job.samples,
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "max_tokens": settings.max_tokens,
             // Servers differ in how wide a seed may be; 31 bits suit all.
             "seed": job.stream.0 >> 33,
-            "logprobs": 1,
             "stream": false,
         });
+        match (&*job.prompt, settings.api) {
+            (Prompt::Text(text), Api::Completions) => {
+                body["prompt"] = json!(text);
+                body["logprobs"] = json!(1);
+            }
+            (Prompt::Text(text), Api::Chat) => {
+                body["messages"] = json!([{ "role": "user", "content": text }]);
+                body["logprobs"] = json!(true);
+            }
+            (Prompt::Tokens(tokens), _) => {
+                body["prompt"] = json!(tokens.as_ref().map_err(String::clone)?);
+                body["logprobs"] = json!(1);
+                // The end of training need not be the end that the server knows of.
+                let end = settings.layout.as_ref().map(Layout::end);
+                body["stop_token_ids"] = json!(end.into_iter().collect::<Vec<u32>>());
+            }
+        }
         if !settings.stop.is_empty() {
             body["stop"] = json!(settings.stop);
         }
-        if let Some(model) = &settings.model {
+        if let Some(model) = settings.served() {
             body["model"] = json!(model);
         }
-        body.to_string().into_bytes()
+        Ok(body.to_string())
     }
 
     fn failure(&self, error: ureq::Error) -> Failure {

@@ -1,4 +1,4 @@
-//! A server's reply, in either of the two dialects for log-probabilities.
+//! A server's reply: a completion or a chat, in either of the two dialects for log-probabilities.
 
 use catamount_search::Sample;
 use serde::Deserialize;
@@ -12,17 +12,25 @@ struct Reply {
 
 #[derive(Deserialize)]
 struct Choice {
-    text: String,
+    /// Of a completion.
+    text: Option<String>,
+    /// Of a chat.
+    message: Option<Message>,
     #[serde(default)]
     index: usize,
     logprobs: Option<Logprobs>,
 }
 
 #[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct Logprobs {
     /// OpenAI's completions, vLLM, SGLang.
     token_logprobs: Option<Vec<Option<f64>>>,
-    /// llama.cpp, as in OpenAI's chat completions.
+    /// Chats, and llama.cpp's completions.
     content: Option<Vec<Token>>,
 }
 
@@ -39,7 +47,7 @@ pub(super) fn samples(
 ) -> Result<Vec<Sample>, String> {
     let mut reply: Reply = serde_json::from_slice(body).map_err(|e| {
         let said = secrets.redacted(&String::from_utf8_lossy(body));
-        format!("the reply is no completion ({e}): {}", excerpt(said.as_bytes()))
+        format!("the reply is not a completion ({e}): {}", excerpt(said.as_bytes()))
     })?;
     if reply.choices.len() != wanted {
         return Err(format!(
@@ -60,7 +68,11 @@ fn sample(choice: Choice) -> Result<Sample, String> {
         (None, Some(tokens)) => tokens.into_iter().map(|token| token.logprob).collect(),
         (None, None) => return Err(NO_LOGPROBS.into()),
     };
-    let tactic = choice.text.trim().to_owned();
+    let text = choice.text.or(choice.message.and_then(|message| message.content));
+    let Some(text) = text else {
+        return Err("the reply has neither a text nor a message".into());
+    };
+    let tactic = text.trim().to_owned();
     // llama.cpp reports no token where the model stops at once. That tactic is empty, and no prover
     // takes it.
     if tokens.is_empty() && !tactic.is_empty() {

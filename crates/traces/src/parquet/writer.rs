@@ -26,6 +26,8 @@ const NESTED: &str = "message trace {
     optional binary header (UTF8);
     optional binary file (UTF8);
     optional int64 line;
+    optional binary url (UTF8);
+    optional binary commit (UTF8);
     required group steps (LIST) {
         repeated group list {
             required group element {
@@ -43,6 +45,8 @@ const FLAT: &str = "message step {
     optional binary header (UTF8);
     optional binary file (UTF8);
     optional int64 line;
+    optional binary url (UTF8);
+    optional binary commit (UTF8);
     required int64 step;
     required binary state (UTF8);
     required binary tactic (UTF8);
@@ -51,6 +55,15 @@ const FLAT: &str = "message step {
 
 /// Writes a file in the given shape; the old file stays until the new one is complete.
 pub fn write(path: &Path, traces: &[Trace], shape: Shape) -> Result<(), Error> {
+    write_as(path, traces, shape, Compression::SNAPPY)
+}
+
+fn write_as(
+    path: &Path,
+    traces: &[Trace],
+    shape: Shape,
+    compression: Compression,
+) -> Result<(), Error> {
     for (at, trace) in traces.iter().enumerate() {
         jsonl::check(trace).map_err(|reason| Error::Record {
             path: path.to_owned(),
@@ -63,7 +76,7 @@ pub fn write(path: &Path, traces: &[Trace], shape: Shape) -> Result<(), Error> {
     let schema = Arc::new(
         parse_message_type(if shape == Shape::Nested { NESTED } else { FLAT }).map_err(broken)?,
     );
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let properties = WriterProperties::builder().set_compression(compression).build();
     let mut writer =
         SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(broken)?;
     for traces in traces.chunks(GROUP) {
@@ -115,15 +128,20 @@ fn flat(group: &mut Group<'_>, traces: &[Trace]) -> Result<(), ParquetError> {
 fn theorem_columns(group: &mut Group<'_>, theorems: &[&Theorem]) -> Result<(), ParquetError> {
     required(group, theorems.iter().map(|theorem| theorem.name.as_str()))?;
     required(group, theorems.iter().map(|theorem| theorem.statement.as_str()))?;
-    optional::<ByteArrayType>(
-        group,
-        theorems.iter().map(|theorem| theorem.header.as_deref().map(bytes)),
-    )?;
-    optional::<ByteArrayType>(
-        group,
-        theorems.iter().map(|theorem| theorem.file.as_deref().map(bytes)),
-    )?;
-    optional::<Int64Type>(group, theorems.iter().map(|theorem| theorem.line.map(i64::from)))
+    texts(group, theorems, |theorem| &theorem.header)?;
+    texts(group, theorems, |theorem| &theorem.file)?;
+    optional::<Int64Type>(group, theorems.iter().map(|theorem| theorem.line.map(i64::from)))?;
+    texts(group, theorems, |theorem| &theorem.url)?;
+    texts(group, theorems, |theorem| &theorem.commit)
+}
+
+fn texts(
+    group: &mut Group<'_>,
+    theorems: &[&Theorem],
+    field: impl Fn(&Theorem) -> &Option<String>,
+) -> Result<(), ParquetError> {
+    let values = theorems.iter().map(|theorem| field(theorem).as_deref().map(bytes));
+    optional::<ByteArrayType>(group, values)
 }
 
 fn bytes(text: &str) -> ByteArray {
@@ -156,4 +174,37 @@ fn column<T: DataType>(
     let mut column = group.next_column()?.ok_or_else(missing)?;
     column.typed::<T>().write_batch(values, definition, repetition)?;
     column.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use ::parquet::basic::{GzipLevel, ZstdLevel};
+
+    use super::*;
+    use crate::read_any;
+
+    #[test]
+    fn files_of_every_codec_on_the_hub_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let step = Step { state: "⊢ p".into(), tactic: "simp".into(), next: None };
+        let theorem = Theorem {
+            name: "t".into(),
+            url: Some("https://example.org/r".into()),
+            commit: Some("c0ffee".into()),
+            ..Theorem::default()
+        };
+        let traces = [Trace { theorem, steps: vec![step] }];
+        for compression in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::GZIP(GzipLevel::default()),
+            Compression::ZSTD(ZstdLevel::default()),
+        ] {
+            for shape in [Shape::Nested, Shape::Flat] {
+                write_as(&path, &traces, shape, compression).unwrap();
+                assert_eq!(read_any(&path).unwrap().traces, traces, "{compression} {shape:?}");
+            }
+        }
+    }
 }

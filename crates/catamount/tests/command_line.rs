@@ -1,0 +1,124 @@
+//! What the command line offers beside its work: examples, completions, manual pages, JSON, and
+//! scores that are resumed.
+
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+
+use catamount_model::{Config, Cpu, Model, Tokenizer, save};
+use catamount_search::Stream;
+use serde_json::Value;
+
+const TRACES: &str = r#"{"name": "goal", "steps": [{"state": "$p ( ph -> ( ps -> ph ) )", "tactic": "ax-1"}]}
+{"name": "other", "steps": [{"state": "$p ps", "tactic": "ax-2"}, {"state": "$p ph", "tactic": "x"}]}
+{"name": "third", "steps": [{"state": "$p ( ps -> ps )", "tactic": "id"}]}
+"#;
+const DATABASE: &str = "$c ( ) -> wff |- $. $v ph ps $.
+wph $f wff ph $. wps $f wff ps $. wi $a wff ( ph -> ps ) $.
+ax-1 $a |- ( ph -> ( ps -> ph ) ) $.
+goal $p |- ( ph -> ( ps -> ph ) ) $= wph wps ax-1 $.
+";
+
+fn catamount(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = assert_cmd::Command::cargo_bin("catamount").unwrap();
+    command.current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn printed(folder: &Path, arguments: &str) -> String {
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let output = catamount(folder, &arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(folder: &Path, arguments: &str) -> String {
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let output = catamount(folder, &arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn prepared() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.jsonl"), TRACES).unwrap();
+    std::fs::write(folder.path().join("d.mm"), DATABASE).unwrap();
+    folder
+}
+
+#[test]
+fn helps_show_examples_shells_complete_and_manual_pages_are_written() {
+    let folder = prepared();
+    for command in ["", "eval", "data", "data convert", "run", "weights", "man"] {
+        let help = printed(folder.path(), &format!("{command} --help"));
+        assert!(help.contains("Examples:\n  # "), "{command}: {help}");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = printed(folder.path(), &format!("completions {shell}"));
+        assert!(script.contains("trace-lean") && script.contains("--budget"), "{shell}");
+    }
+    let page = printed(folder.path(), "man data convert");
+    assert!(page.contains(".TH") && page.contains("LeanDojo"), "{page}");
+    printed(folder.path(), "man --out pages");
+    for name in ["catamount.1", "catamount-eval.1", "catamount-data-convert.1"] {
+        assert!(folder.path().join("pages").join(name).exists(), "{name}");
+    }
+    assert!(refused(folder.path(), "man evil").contains("the known ones are"));
+}
+
+#[test]
+fn what_is_reported_can_be_had_as_json() {
+    let folder = prepared();
+    let json = |arguments: &str| -> Value {
+        let text = printed(folder.path(), arguments);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments}: {error}: {text}"))
+    };
+    assert_eq!(json("data stats --json t.jsonl")["traces"], 3);
+    assert_eq!(json("data validate --json t.jsonl")["errors"], serde_json::json!([]));
+    let made = json("data metamath --json --database d.mm --split 0,0,rest --out data");
+    assert_eq!((&made["test"], &made["theorems"]), (&1.into(), &1.into()));
+    let search = "--database d.mm --policy replay:t.jsonl --strategy bfs --budget 8";
+    assert_eq!(json(&format!("prove goal {search} --json"))["outcome"], "proved");
+    let cell = json(&format!("eval --theorems t.jsonl --limit 1 {search} --out c.jsonl --json"));
+    assert_eq!((&cell["proved"], &cell["budget"]), (&1.into(), &8.into()));
+    for line in printed(folder.path(), "doctor --json").lines() {
+        let finding: Value = serde_json::from_str(line).unwrap();
+        assert!(finding["ok"].is_boolean() && finding["what"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn another_budget_under_the_same_name_is_refused_without_contradiction() {
+    let folder = prepared();
+    let eval = "eval --database d.mm --theorems t.jsonl --limit 1 --policy replay:t.jsonl \
+                --strategy bfs --out c.jsonl --budget";
+    printed(folder.path(), &format!("{eval} 8"));
+    let said = refused(folder.path(), &format!("{eval} 9"));
+    assert!(said.contains("budget was 8 and is now 9"), "{said}");
+    assert!(!said.contains("goes on from there"), "{said}");
+}
+
+#[test]
+fn scores_go_on_where_they_were_interrupted() {
+    let folder = prepared();
+    let model = folder.path().join("model");
+    std::fs::create_dir(&model).unwrap();
+    let texts = ["|- ( ph -> ps )", "syl ax-1 $ ps"];
+    let tokenizer = Tokenizer::train_symbols(texts.iter(), 270).unwrap();
+    let config = Config::small(tokenizer.vocab(), 8, 2, 16);
+    let network = Model::init(Arc::new(Cpu), config, Stream::new(1)).unwrap();
+    save(&network, &tokenizer, &model).unwrap();
+
+    let score = "score --model model --device cpu t.jsonl";
+    let all = printed(folder.path(), score);
+    assert_eq!(all.lines().count(), 3);
+    printed(folder.path(), &format!("{score} --out s.jsonl"));
+    let path = folder.path().join("s.jsonl");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), all);
+    // Killed in the middle of the second line.
+    let first = all.lines().next().unwrap();
+    std::fs::write(&path, format!("{first}\n{{\"name\":\"oth")).unwrap();
+    printed(folder.path(), &format!("{score} --out s.jsonl"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), all);
+    let said = refused(folder.path(), &format!("{score} --out s.jsonl --temperature 0.5"));
+    assert!(said.contains("temperature: 1 there, 0.5 here"), "{said}");
+}

@@ -1,0 +1,77 @@
+//! LoRA adapters that a server loads and unloads while it runs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::HttpError;
+use super::client::Client;
+use super::reply::excerpt;
+
+/// An adapter in PEFT's format, for a server to load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedAdapter {
+    /// The name that requests use.
+    pub name: String,
+    /// Its folder, as the server sees it.
+    pub path: String,
+    /// What it holds, for identities.
+    pub content: String,
+}
+
+/// The endpoints of vLLM, and those of SGLang.
+const DIALECTS: [(&str, &str); 2] = [
+    ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"),
+    ("/load_lora_adapter", "/unload_lora_adapter"),
+];
+
+const HOW: &str = "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its \
+                   environment, or SGLang with --enable-lora and --max-lora-rank; or load the \
+                   adapter when the server starts and give its name alone";
+
+/// An adapter that the server holds for us; dropped, it is unloaded.
+pub(super) struct Loaded {
+    client: Arc<Client>,
+    name: String,
+    unload: &'static str,
+}
+
+impl Loaded {
+    /// Has the server load an adapter. One of that name which an earlier process left is replaced:
+    /// whether it is the same cannot be asked.
+    pub(super) fn load(client: Arc<Client>, adapter: &ServedAdapter) -> Result<Self, HttpError> {
+        let name = &adapter.name;
+        let body = json!({ "lora_name": name, "lora_path": &adapter.path });
+        for (load, unload) in DIALECTS {
+            let (mut status, mut said) = post(&client, load, &body)?;
+            if status == 404 || status == 405 {
+                continue;
+            }
+            if (400..500).contains(&status) && said.contains("already") {
+                post(&client, unload, &json!({ "lora_name": name }))?;
+                (status, said) = post(&client, load, &body)?;
+            }
+            return match status {
+                200 => Ok(Loaded { client, name: name.clone(), unload }),
+                _ => Err(HttpError(format!(
+                    "the server does not load the adapter {} (HTTP status {status}): {said}; the \
+                     folder must be one that the server itself can read",
+                    adapter.path
+                ))),
+            };
+        }
+        Err(HttpError(format!("this server loads no adapters while it runs; {HOW}")))
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // A server that has gone away holds nothing for us either.
+        let _ = post(&self.client, self.unload, &json!({ "lora_name": &self.name }));
+    }
+}
+
+fn post(client: &Client, path: &str, body: &Value) -> Result<(u16, String), HttpError> {
+    let (status, said) = client.post(path, body)?;
+    Ok((status, excerpt(said.as_bytes())))
+}
