@@ -8,7 +8,7 @@ use catamount_base::Lines;
 use catamount_evaluate::log::TimeRecord;
 use catamount_evaluate::{CellRun, CellTask, Evaluation, Observer, Theorems, Workload, sibling};
 use catamount_model::{Backend, Generator, GeneratorConfig, load_adapter};
-use catamount_search::Deployment;
+use catamount_search::{Deployment, Policy};
 
 use crate::error::{Error, Result, Work};
 use crate::plan::{Plan, Planned};
@@ -146,29 +146,50 @@ impl<B: Backend> Sampler<B> {
         ended: &mut dyn FnMut(usize, &CellRun) -> Result<()>,
     ) -> Work<()> {
         let Some(first) = cells.first() else { return Ok(()) };
-        let policy = self.load(study, trained, &first.deployment)?;
-        let (experiment, evaluation) = (study.experiment, &study.experiment.evaluation);
-        let mut ledger = Ledger { ended, failure: None };
-        let started = policy.work();
-        let runs = Evaluation {
-            environment: &study.environment,
-            policy,
-            seed: experiment.seed,
-            time_limit: evaluation.time_limit,
-            theorem_time_limit: evaluation.theorem_time_limit,
-            workload: Workload {
-                concurrency: evaluation.concurrency,
-                threads: experiment.prover_threads(),
-            },
-            provenance: study.provenance.clone(),
-            stop: study.stop,
-        }
-        .run(cells, &mut ledger)?;
-        if let Some(error) = ledger.failure {
-            return Err(error.into());
-        }
-        time::Sampled::from(policy.work() - started).add(&study.path(trained.sampling()))?;
-        if runs.iter().all(|run| run.complete) { Ok(()) } else { Err(Error::Interrupted.into()) }
+        let complete = match &study.experiment.policy {
+            Some(server) => {
+                let mut policy = server.open(study, trained, &first.deployment)?;
+                evaluate(study, &mut policy, cells, ended)?
+            }
+            None => {
+                let policy = self.load(study, trained, &first.deployment)?;
+                let started = policy.work();
+                let complete = evaluate(study, policy, cells, ended)?;
+                let sampled = time::Sampled::from(policy.work() - started);
+                sampled.add(&study.path(trained.sampling()))?;
+                complete
+            }
+        };
+        if complete { Ok(()) } else { Err(Error::Interrupted.into()) }
+    }
+}
+
+/// Searches cells with a policy; whether all came to their end.
+fn evaluate<B: Backend>(
+    study: &Study<'_, B>,
+    policy: &mut dyn Policy,
+    cells: &[CellTask],
+    ended: &mut dyn FnMut(usize, &CellRun) -> Result<()>,
+) -> Work<bool> {
+    let (experiment, evaluation) = (study.experiment, &study.experiment.evaluation);
+    let mut ledger = Ledger { ended, failure: None };
+    let runs = Evaluation {
+        environment: &study.environment,
+        policy,
+        seed: experiment.seed,
+        time_limit: evaluation.time_limit,
+        theorem_time_limit: evaluation.theorem_time_limit,
+        workload: Workload {
+            concurrency: evaluation.concurrency,
+            threads: experiment.prover_threads(),
+        },
+        provenance: study.provenance.clone(),
+        stop: study.stop,
+    }
+    .run(cells, &mut ledger)?;
+    match ledger.failure {
+        Some(error) => Err(error.into()),
+        None => Ok(runs.iter().all(|run| run.complete)),
     }
 }
 

@@ -130,6 +130,7 @@ caused!(
     catamount_calibration::CalibrationError,
     catamount_calibration::HalvingError,
     catamount_evaluate::LogError,
+    catamount_policies::HttpError,
 );
 
 impl From<Error> for Failure {

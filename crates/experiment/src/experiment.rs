@@ -43,8 +43,27 @@ pub struct Experiment {
     pub auto: bool,
     /// What it is made among.
     pub tune: Tune,
+    /// The server that samples, if this machine does not.
+    pub policy: Option<Server>,
     /// All of it as it was written, for keys and for the report.
     pub file: ExperimentFile,
+}
+
+/// A server that samples adapters of the study's base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Its address.
+    pub url: String,
+    /// Texts that end a tactic, beside the model's own end.
+    pub stop: Vec<String>,
+    /// Requests under way at once.
+    pub concurrency: usize,
+    /// Longest wait for one answer.
+    pub timeout: Duration,
+    /// How often a request is sent again.
+    pub retries: u32,
+    /// Whether a state's samples are asked for in one request.
+    pub grouped: bool,
 }
 
 /// The prover, and the library its theorems live in.

@@ -3,6 +3,7 @@
 //! [`crate::parse`].
 
 mod objectives;
+mod policy;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub(crate) use self::objectives::AUTO;
 pub use self::objectives::{
     DeployedTemperature, ObjectiveFile, ObjectiveName, PriorFile, TemperatureFile, TuneFile,
 };
+pub use self::policy::PolicyFile;
 
 /// One study: data, a warm-up, one branch for each objective, and the searches that compare them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +68,9 @@ pub struct ExperimentFile {
     /// What `auto` chooses among.
     #[serde(default)]
     pub tune: TuneFile,
+    /// A server that samples in place of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyFile>,
 }
 
 fn seed() -> u64 {

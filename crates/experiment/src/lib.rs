@@ -14,6 +14,7 @@ mod presets;
 mod run;
 mod schema;
 mod scores;
+mod server;
 mod slug;
 mod stamp;
 mod step;
@@ -24,7 +25,7 @@ mod tuning;
 
 pub use error::{Error, Result};
 pub use experiment::{
-    Data, Environment, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice,
+    Data, Environment, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice, Server,
     TraceChoice, Tune,
 };
 pub use file::{Cells, ExperimentFile, TokenizerKind};

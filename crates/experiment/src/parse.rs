@@ -2,6 +2,7 @@
 //! is refused here, before any work starts, with the file, the line and the key.
 
 mod objectives;
+mod policy;
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub(crate) const TACTIC: usize = 1 << 14;
 pub(crate) const BATCH: usize = 1 << 14;
 pub(crate) const CONCURRENCY: usize = 1 << 17;
 pub(crate) const FOLDS: usize = 20;
+pub(crate) const REQUESTS: usize = 4096;
 /// Parameters of a new model.
 const LARGEST: f64 = 2e10;
 /// Tokens being decoded at once.
@@ -125,6 +127,7 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
         objectives::validation(&file.data, fitted || tune.fitted)?;
     }
     once("seeds", &file.seeds)?;
+    let policy = policy::policy(&file, &model)?;
     Ok(Experiment {
         name: file.name.clone(),
         seed: file.seed,
@@ -139,6 +142,7 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
         evaluation,
         auto: auto.is_some(),
         tune,
+        policy,
         file,
     })
 }

@@ -355,11 +355,16 @@ fn deployed(
 /// Everything that a cell's outcome depends on besides its model and deployment.
 fn searched(experiment: &Experiment) -> serde_json::Value {
     let evaluation = &experiment.file.evaluation;
-    json!([
+    let searched = json!([
         [json!(evaluation.limit), json!(evaluation.steps.to_string()), json!(evaluation.trees)],
         [evaluation.time_limit, evaluation.theorem_time_limit],
         experiment.seed,
-    ])
+    ]);
+    // Another sampler gives other samples.
+    match &experiment.file.policy {
+        Some(policy) => json!([searched, policy]),
+        None => searched,
+    }
 }
 
 /// How much work a step is, where it was never timed.

@@ -185,3 +185,28 @@ fn official_parts_and_their_commit_are_read() {
     assert!(matches!(experiment.data.traces, TraceChoice::Parts { .. }));
     assert_eq!(experiment.data.origin.unwrap().commit, "c0ffee");
 }
+
+#[test]
+fn a_server_samples_adapters_and_nothing_else() {
+    let served = format!("{SHORT}\n[policy]\nurl = \"http://127.0.0.1:8000\"\nconcurrency = 64\n");
+    assert!(refusal(&served).contains("policy: a server serves one base"), "{}", refusal(&served));
+    let lora = "\n[warm_up.lora]\nrank = 4\n[branch.lora]\nrank = 4\n";
+    let served = format!("{served}{lora}");
+    let experiment = Experiment::parse(&served, "short.toml").unwrap();
+    let server = experiment.policy.clone().unwrap();
+    assert_eq!((server.concurrency, server.retries, server.grouped), (64, 4, false));
+    // Cells that a server samples are other cells; models are the same.
+    let here = Experiment::parse(&format!("{SHORT}{lora}"), "short.toml").unwrap();
+    let keys = |experiment: &Experiment| -> Vec<(String, String)> {
+        let plan = crate::Plan::new(experiment, "source").unwrap();
+        plan.steps.iter().map(|p| (p.name.clone(), p.key.clone())).collect()
+    };
+    for ((name, there), (_, here)) in keys(&experiment).iter().zip(keys(&here)) {
+        let searched = name.starts_with("cell") || name == "report";
+        assert_eq!(*there != here, searched, "{name}");
+    }
+    let odd = served.replace("concurrency = 64", "concurrency = 0");
+    assert!(refusal(&odd).contains("policy.concurrency: is 0"), "{}", refusal(&odd));
+    let odd = served.replace("http://127", "127");
+    assert!(refusal(&odd).contains("policy.url: must be an address"), "{}", refusal(&odd));
+}

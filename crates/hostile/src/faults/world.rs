@@ -55,7 +55,7 @@ impl Ran {
 
 /// The evaluation that is interrupted.
 pub const EVAL: &str = "eval --database toy.mm --theorems data/test.jsonl --policy \
-                        ngram:data/test.jsonl --strategy mcts --budget 3000 --seed 3 --concurrency 2 \
+                        ngram:data/test.jsonl --strategy mcts --budget 100 --seed 3 --concurrency 2 \
                         --threads 1";
 
 /// The program and its files.
@@ -98,7 +98,7 @@ impl World {
         let cells = world.fresh("study/cells")?;
         for ending in ["jsonl", "manifest.json"] {
             let from = world.path(&format!("peace.{ending}"));
-            std::fs::copy(from, cells.join(format!("ngram-mcts-3000-3.{ending}")))?;
+            std::fs::copy(from, cells.join(format!("ngram-mcts-100-3.{ending}")))?;
         }
         Ok(world)
     }

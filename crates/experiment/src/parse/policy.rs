@@ -1,0 +1,33 @@
+//! `[policy]`: the server that samples.
+
+use super::{Checked, REQUESTS, between, refuse, seconds};
+use crate::experiment::{ModelChoice, Server};
+use crate::file::ExperimentFile;
+use crate::server::TIMEOUT;
+
+pub(super) fn policy(file: &ExperimentFile, model: &ModelChoice) -> Checked<Option<Server>> {
+    let Some(policy) = &file.policy else { return Ok(None) };
+    let adapters = file.branch.lora.is_some() && matches!(model, ModelChoice::Pretrained { .. });
+    if !adapters {
+        return refuse(
+            "policy",
+            "a server serves one base, and loads adapters of it; train adapters (`model.base` and \
+             `lora` in both recipes), or leave the sampling to this machine",
+        );
+    }
+    if !(policy.url.starts_with("http://") || policy.url.starts_with("https://")) {
+        return refuse("policy.url", "must be an address such as http://127.0.0.1:8000");
+    }
+    if policy.stop.iter().any(String::is_empty) {
+        return refuse("policy.stop", "has an empty text, which would end every tactic at once");
+    }
+    between("policy.concurrency", policy.concurrency, 1, REQUESTS)?;
+    Ok(Some(Server {
+        url: policy.url.clone(),
+        stop: policy.stop.clone(),
+        concurrency: policy.concurrency,
+        timeout: seconds("policy.timeout", policy.timeout)?.unwrap_or(TIMEOUT),
+        retries: policy.retries,
+        grouped: policy.grouped,
+    }))
+}
