@@ -53,12 +53,13 @@ class OpenAIPolicy(_Native):
     """Such as http://127.0.0.1:8000."""
     model: str | None = None
     """The model's name, or that of a LoRA adapter the server has loaded."""
-    prompt: str = "{state}\n"
-    """What the model was trained with; {state} stands for the state."""
+    prompt: str = "{state}:::"
+    """That of training, unless you say otherwise; {state} stands for the state."""
     temperature: float = 0.8
     top_p: float = 1.0
     max_tokens: int = 128
-    stop: Sequence[str] = ("\n",)
+    stop: Sequence[str] = ()
+    """Texts that end a tactic beside the model's own end of text; tactics may have several lines."""
     key_variable: str = "OPENAI_API_KEY"
     concurrency: int = 8
     timeout: float = 120.0

@@ -34,10 +34,12 @@ fn any_trace() -> impl Strategy<Value = Trace> {
         proptest::option::of(text),
         proptest::option::of("[a-z/]{1,9}"),
         proptest::option::of(any::<u32>()),
+        proptest::option::of("[a-z:/]{1,9}"),
+        proptest::option::of("[0-9a-f]{1,9}"),
     );
     (theorem, proptest::collection::vec(step, 1..6)).prop_map(
-        |((statement, header, file, line), steps)| Trace {
-            theorem: Theorem { name: String::new(), statement, header, file, line },
+        |((statement, header, file, line, url, commit), steps)| Trace {
+            theorem: Theorem { name: String::new(), statement, header, file, line, url, commit },
             steps: steps
                 .into_iter()
                 .map(|(state, tactic, next)| Step { state, tactic, next })
