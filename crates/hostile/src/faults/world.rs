@@ -12,7 +12,7 @@ use crate::seeds;
 use crate::verdicts::TOY;
 
 /// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// How a run of the program ended.
 #[derive(Debug)]
