@@ -37,12 +37,15 @@ class Trace:
     """Lean commands that precede the statement, where there is no file."""
     file: str | None = None
     line: int | None = None
+    url: str | None = None
+    """The repository that the theorem was traced in, and its commit."""
+    commit: str | None = None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Trace:
         """From the fields of the JSON lines format."""
         steps = [Step(step["state"], step["tactic"], step.get("next")) for step in values.get("steps", [])]
-        rest = {key: values[key] for key in ("statement", "header", "file", "line") if key in values}
+        rest = {key: values[key] for key in ("statement", "header", "file", "line", "url", "commit") if key in values}
         return cls(values["name"], steps, **rest)
 
     def to_dict(self) -> dict[str, Any]:

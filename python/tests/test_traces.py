@@ -63,3 +63,16 @@ def test_stepping_through_a_proof(database, traces):
     assert session.apply(0, "no-such-theorem").kind == "rejected"
     with pytest.raises(RuntimeError, match="nothing-like-it"):
         catamount.Metamath(database).open("nothing-like-it")
+
+
+def test_where_a_theorem_was_traced_is_kept(tmp_path):
+    theorem = {
+        "url": "https://example.org/library", "commit": "5a91953", "file_path": "Library/Basic.lean", "full_name": "swap",
+        "start": [1, 1], "end": [2, 9], "traced_tactics": [{"tactic": "tauto", "state_before": "⊢ p", "state_after": "no goals"}],
+    }  # fmt: skip
+    (tmp_path / "one.json").write_text(json.dumps([theorem]), encoding="utf-8")
+    (trace,) = catamount.read_traces(tmp_path / "one.json")
+    assert (trace.url, trace.commit) == (theorem["url"], theorem["commit"])
+    catamount.write_traces(tmp_path / "two.json", [trace])
+    (again,) = json.loads((tmp_path / "two.json").read_text(encoding="utf-8"))
+    assert (again["url"], again["commit"]) == (theorem["url"], theorem["commit"])
