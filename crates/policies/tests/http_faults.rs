@@ -167,7 +167,7 @@ fn many_questions_are_answered_each_once() {
     let (url, _) = serve(|_, body| {
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         match body["prompt"].as_str().unwrap() {
-            "bad\n" => respond("400 Bad Request", "no"),
+            "bad:::" => respond("400 Bad Request", "no"),
             prompt => respond(
                 "200 OK",
                 &serde_json::json!({"choices": [{"text": prompt, "logprobs": {"token_logprobs": [-1]}}]}).to_string(),
@@ -196,7 +196,7 @@ fn many_questions_are_answered_each_once() {
             match answer {
                 Ok(samples) => {
                     assert_eq!(samples.len(), (id % 4) as usize);
-                    assert!(samples.iter().all(|sample| sample.tactic == format!("s{id}")));
+                    assert!(samples.iter().all(|sample| sample.tactic == format!("s{id}:::")));
                 }
                 Err(_) => assert_eq!(id, 7, "a fault concerns one question"),
             }
