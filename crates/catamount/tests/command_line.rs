@@ -104,7 +104,7 @@ fn scores_go_on_where_they_were_interrupted() {
     std::fs::create_dir(&model).unwrap();
     let texts = ["|- ( ph -> ps )", "syl ax-1 $ ps"];
     let tokenizer = Tokenizer::train_symbols(texts.iter(), 270).unwrap();
-    let config = Config::small(tokenizer.vocab(), 8, 2, 16);
+    let config = Config::small(tokenizer.vocab(), 8, 2, 64);
     let network = Model::init(Arc::new(Cpu), config, Stream::new(1)).unwrap();
     save(&network, &tokenizer, &model).unwrap();
 

@@ -79,7 +79,7 @@ pub fn trace_files(folder: &Path) -> Result<[Vec<Vec<u8>>; 3]> {
 pub fn model(folder: &Path) -> Result<Model<Cpu>> {
     let texts = ["|- ( ph -> ps )", "syl ax-1 $ ps"];
     let tokenizer = Tokenizer::train_symbols(texts.iter(), 270)?;
-    let config = Config::small(tokenizer.vocab(), 8, 2, 16);
+    let config = Config::small(tokenizer.vocab(), 8, 2, 64);
     let model = Model::init(Arc::new(Cpu), config, Stream::new(1))?;
     save(&model, &tokenizer, folder)?;
     let lora = LoraConfig { rank: 2, ..LoraConfig::default() };
