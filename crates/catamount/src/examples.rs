@@ -65,6 +65,30 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 27] = [
         ],
     ),
     (
+        "lean",
+        &[(
+            "a library and what it depends on, compiled once",
+            "catamount lean build cedar-spec/cedar-lean batteries --only Cedar",
+        )],
+    ),
+    (
+        "lean build",
+        &[
+            ("a library over core Lean", "catamount lean build library"),
+            (
+                "part of one, with what it depends on",
+                "catamount lean build cedar-spec/cedar-lean batteries --only Cedar",
+            ),
+        ],
+    ),
+    (
+        "lean trace",
+        &[(
+            "Cedar's specification, from checkouts/cedar and checkouts/batteries",
+            "catamount lean trace cedar --checkouts checkouts --out traces.jsonl",
+        )],
+    ),
+    (
         "prove",
         &[
             (
