@@ -74,7 +74,7 @@ impl AtomicFile {
 }
 
 /// How the names of unfinished files end.
-const ENDING: &str = ".unfinished";
+pub(crate) const ENDING: &str = ".unfinished";
 
 /// Removes unfinished files of this target that nobody writes any more: nobody holds their lock.
 fn remove_abandoned(target: &Path, prefix: &str) {

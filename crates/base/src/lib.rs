@@ -1,5 +1,5 @@
-//! What every crate needs and none should have twice: random streams, files that are whole, JSON
-//! lines, content hashes, locks, progress bars and the name that was probably meant.
+//! What every crate needs and none should have twice: random streams, files and folders that
+//! are whole, JSON lines, content hashes, locks, progress and the name that was probably meant.
 //!
 //! Deliberately knows nothing of proofs, models or studies.
 
@@ -8,6 +8,7 @@
 mod checksums;
 mod content;
 mod file;
+mod folder;
 mod guarded;
 mod lines;
 mod lock;
@@ -18,9 +19,10 @@ mod stream;
 pub use checksums::{Checksums, Damage, Sum};
 pub use content::Content;
 pub use file::{AtomicFile, write};
+pub use folder::{AtomicFolder, sync};
 pub use guarded::guarded;
 pub use lines::{Appender, Lines, LinesError};
-pub use lock::{Holder, Lock, LockError};
+pub use lock::{Holder, Lock, LockError, host};
 pub use nearest::nearest;
-pub use progress::Progress;
+pub use progress::{Activity, Progress};
 pub use stream::{Stream, split_mix};

@@ -48,6 +48,8 @@ pub enum LockError {
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    /// Whether nobody else has it.
+    whole: bool,
 }
 
 impl Lock {
@@ -58,33 +60,70 @@ impl Lock {
         Lock::at(&folder.join(".lock"), folder)
     }
 
+    /// Takes a part in a folder: others may have parts, too, but nobody takes the whole meanwhile.
+    /// Who writes which file in it is for those who share it to settle.
+    pub fn share(folder: &Path) -> Result<Self, LockError> {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| LockError::Io { path: folder.to_path_buf(), source })?;
+        let path = folder.join(".lock");
+        let mut file = open(&path)?;
+        granted(file.try_lock_shared(), &mut file, &path, folder)?;
+        Ok(Lock { file, whole: false })
+    }
+
     /// Takes something by a lock file of any name; `what` is what messages call it.
     pub fn at(path: &Path, what: &Path) -> Result<Self, LockError> {
-        let io = |source| LockError::Io { path: path.to_path_buf(), source };
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let holder = file.read_to_string(&mut text).ok();
-                let holder = holder.and_then(|_| serde_json::from_str(&text).ok());
-                return Err(LockError::Held { path: what.to_path_buf(), holder });
-            }
-            Err(TryLockError::Error(source)) => return Err(io(source)),
-        }
+        let mut file = open(path)?;
+        granted(file.try_lock(), &mut file, path, what)?;
+        Lock::signed(file, path)
+    }
+
+    /// The same, after waiting for whoever has it: for what takes a moment.
+    pub fn wait(path: &Path) -> Result<Self, LockError> {
+        let file = open(path)?;
+        file.lock().map_err(|source| LockError::Io { path: path.to_path_buf(), source })?;
+        Lock::signed(file, path)
+    }
+
+    /// Says in the lock file who has it.
+    fn signed(mut file: File, path: &Path) -> Result<Self, LockError> {
         let holder = Holder { process: process::id(), host: host() };
         let text = serde_json::to_string(&holder).expect("plain data");
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(text.as_bytes()))
-            .map_err(io)?;
-        Ok(Lock { file })
+            .map_err(|source| LockError::Io { path: path.to_path_buf(), source })?;
+        Ok(Lock { file, whole: true })
+    }
+}
+
+fn open(path: &Path) -> Result<File, LockError> {
+    let mut options = OpenOptions::new();
+    options
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|source| LockError::Io { path: path.to_path_buf(), source })
+}
+
+/// What the system said, with the name of whoever has the lock.
+fn granted(
+    said: Result<(), TryLockError>,
+    file: &mut File,
+    path: &Path,
+    what: &Path,
+) -> Result<(), LockError> {
+    match said {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let holder = file.read_to_string(&mut text).ok();
+            let holder = holder.and_then(|_| serde_json::from_str(&text).ok());
+            Err(LockError::Held { path: what.to_path_buf(), holder })
+        }
+        Err(TryLockError::Error(source)) => Err(LockError::Io { path: path.to_path_buf(), source }),
     }
 }
 
@@ -92,12 +131,14 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // The file stays: whoever removed it could remove it under the next holder. Closing it lets
         // the lock go.
-        let _ = self.file.set_len(0);
+        if self.whole {
+            let _ = self.file.set_len(0);
+        }
     }
 }
 
 /// This machine's name.
-fn host() -> String {
+pub fn host() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()
         .or_else(|| std::env::var("HOSTNAME").ok())

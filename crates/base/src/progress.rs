@@ -1,7 +1,7 @@
 //! How far long work is: a bar with a rate and an estimate on a terminal, a line now and then
 //! elsewhere. Always on standard error, so that results can be piped.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ impl Progress {
 
     /// Writes a line above the bar.
     pub fn say(&self, line: impl AsRef<str>) {
-        self.bar.suspend(|| eprintln!("{}", line.as_ref()));
+        self.bar.suspend(|| say(line.as_ref()));
     }
 
     /// Does something that writes to the terminal itself.
@@ -98,10 +98,66 @@ impl Progress {
         let (at, of) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let (prefix, message) = (self.bar.prefix(), self.bar.message());
         let left = indicatif::HumanDuration(self.bar.eta());
-        eprintln!(
-            "{prefix}{at}/{of} {}  {:.1}/s  {left} left  {message}",
-            self.unit,
-            self.bar.per_sec()
-        );
+        let (unit, rate) = (&self.unit, self.bar.per_sec());
+        say(format!("{prefix}{at}/{of} {unit}  {rate:.1}/s  {left} left  {message}"));
     }
+}
+
+/// Long work of which nobody knows how much there is: a spinner on a terminal, a line now and then
+/// elsewhere.
+#[derive(Debug)]
+pub struct Activity {
+    what: String,
+    spinner: ProgressBar,
+    begun: Instant,
+    /// When the next line is due, where there is no terminal.
+    due: Option<Mutex<Instant>>,
+}
+
+impl Activity {
+    /// Says what begins.
+    pub fn begin(what: impl Into<String>) -> Self {
+        let (what, begun) = (what.into(), Instant::now());
+        let spinner = ProgressBar::new_spinner().with_message(what.clone());
+        let terminal = std::io::stderr().is_terminal();
+        if terminal {
+            spinner.enable_steady_tick(Duration::from_millis(100));
+        } else {
+            say(format!("{what} ..."));
+        }
+        let due = (!terminal).then(|| Mutex::new(begun + LINES));
+        Activity { what, spinner, begun, due }
+    }
+
+    /// Says how far it is.
+    pub fn at(&self, how_far: impl std::fmt::Display) {
+        let text = format!("{}: {how_far}", self.what);
+        match &self.due {
+            None => self.spinner.set_message(text),
+            Some(due) => {
+                let Ok(mut due) = due.try_lock() else { return };
+                let now = Instant::now();
+                if now >= *due {
+                    *due = now + LINES;
+                    say(text);
+                }
+            }
+        }
+    }
+
+    /// Says that it is done, and how long it took.
+    pub fn done(self) {
+        self.spinner.finish_and_clear();
+        say(format!("{}: done, {:.0} s", self.what, self.begun.elapsed().as_secs_f64()));
+    }
+
+    /// Takes the spinner away without a word.
+    pub fn finish(self) {
+        self.spinner.finish_and_clear();
+    }
+}
+
+/// A line on standard error; whether anybody reads it must not decide whether the work succeeds.
+fn say(line: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", line.as_ref());
 }

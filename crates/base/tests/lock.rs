@@ -52,3 +52,16 @@ fn one_process_does_not_take_a_lock_twice() {
     drop(lock);
     Lock::take(folder.path()).unwrap();
 }
+
+#[test]
+fn parts_of_a_folder_are_shared_and_the_whole_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let parts = [Lock::share(folder.path()).unwrap(), Lock::share(folder.path()).unwrap()];
+    assert!(matches!(Lock::take(folder.path()), Err(LockError::Held { .. })));
+    drop(parts);
+    let whole = Lock::take(folder.path()).unwrap();
+    let error = Lock::share(folder.path()).unwrap_err();
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    drop(whole);
+    Lock::share(folder.path()).unwrap();
+}

@@ -30,6 +30,8 @@
 //!
 //! Deliberately knows nothing of models, provers, logs or files.
 
+#![forbid(unsafe_code)]
+
 mod bypass;
 mod calibrate;
 mod clock;

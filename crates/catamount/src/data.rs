@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use catamount_base::Progress;
 use catamount_data::{Making, Source, Summary, load, trace_lean};
 use catamount_traces::{Loaded, Split, Statistics, Steps, jsonl};
 use serde_json::json;
 
-use crate::{environment, progress};
+use crate::environment;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -117,12 +118,12 @@ pub fn run(command: &Command) -> Result<()> {
 
 fn make(source: Source, steps: Steps, options: &SplitOptions) -> Result<()> {
     let making = Making { source, origin: None, steps, split: options.split, seed: options.seed };
-    let bar = progress::bar(0, "theorems");
+    let bar = Progress::new(0, "theorems");
     let summary: Summary = making.write(&options.out, &mut |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     })?;
-    bar.finish_and_clear();
+    bar.finish();
     match options.json {
         true => println!("{}", described(&summary)),
         false => println!("{summary}"),
@@ -175,7 +176,7 @@ fn trace(arguments: &TraceLeanArguments) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         options.root = Some(path.clone());
     }
-    let bar = catamount_base::Progress::new(0, "files").named("tracing");
+    let bar = Progress::new(0, "files").named("tracing");
     let (traces, tracing) = trace_lean(&options, &path, &mut |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);

@@ -62,7 +62,8 @@ impl OnDevice for &Arguments {
             for sample in answer.map_err(|fault| anyhow::anyhow!("{fault}"))? {
                 println!(
                     "{}",
-                    serde_json::json!({ "tactic": sample.tactic, "log_p": sample.log_p, "tokens": sample.tokens })
+                    serde_json::json!({ "tactic": sample.tactic, "log_p": sample.log_p,
+                        "tokens": sample.tokens })
                 );
             }
         }

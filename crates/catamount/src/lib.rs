@@ -34,7 +34,6 @@ mod model;
 mod output;
 mod policy;
 mod pool;
-mod progress;
 mod prove;
 mod score;
 mod search;

@@ -22,7 +22,8 @@ pub struct Arguments {
 impl Arguments {
     pub fn open(&self) -> Result<Theorems> {
         let traces = read_any(&self.theorems)?.traces;
-        let file = self.theorems.display().to_string();
+        // Whole, so that the log can be verified from anywhere.
+        let file = std::path::absolute(&self.theorems)?.display().to_string();
         let theorems = Theorems::select(traces, &file, self.steps, self.limit);
         theorems.with_context(|| {
             format!(

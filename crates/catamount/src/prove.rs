@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use catamount_base::Activity;
 use catamount_evaluate::driver::{CellEvent, Finished, Job, Plan, Searches, Workload};
 use catamount_evaluate::log::{Outcome, TreeRecord};
 use catamount_search::Environment;
@@ -46,9 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut policy = arguments.policy.open(&deployment, 1)?;
     let strategy = deployment.strategy();
     let plan = Plan { deployment, seed: search.seed, time_limit: search.time_limit()? };
-    let spinner =
-        indicatif::ProgressBar::new_spinner().with_message(format!("searching with {strategy}"));
-    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+    let searching = Activity::begin(format!("searching with {strategy}"));
     let started = Instant::now();
     let mut result: Option<Finished> = None;
     let job = Job { theorem, demonstrated: None, time_left: None, tree: true };
@@ -64,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             }
         },
     );
-    spinner.finish_and_clear();
+    searching.finish();
     let Some(finished) = result else {
         bail!("interrupted before an outcome");
     };

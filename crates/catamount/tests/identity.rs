@@ -1,35 +1,19 @@
 //! Which runs a log belongs to, at the command line, and what `verify` finds; on Debian's quantum
 //! logic database.
 
+mod common;
+
 use std::fs;
-use std::path::Path;
-use std::process::Output;
 
-use assert_cmd::Command;
-
-fn run(folder: &Path, arguments: &str) -> Output {
-    let mut command = Command::cargo_bin("catamount").unwrap();
-    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
-}
-
-fn ok(folder: &Path, arguments: &str) -> String {
-    let output = run(folder, arguments);
-    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn refused(folder: &Path, arguments: &str) -> String {
-    let output = run(folder, arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-const DATABASE: &str = "/usr/share/metamath/databases/ql.mm";
+use common::{DATABASE, printed, refused};
 
 fn prepared() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(DATABASE, folder.path().join("ql.mm")).expect("Debian's package metamath-databases");
-    ok(folder.path(), "data metamath --database ql.mm --first 300 --out data --split 0.7,0.1,0.2");
+    printed(
+        folder.path(),
+        "data metamath --database ql.mm --first 300 --out data --split 0.7,0.1,0.2",
+    );
     folder
 }
 
@@ -44,7 +28,7 @@ fn eval(rest: &str) -> String {
 fn a_log_is_resumed_by_content_whatever_things_are_called() {
     let temporary = prepared();
     let folder = temporary.path();
-    ok(folder, &eval(""));
+    printed(folder, &eval(""));
     let log = || fs::read(folder.join("cells/bfs.jsonl")).unwrap();
     let before = log();
     // The same things under other names, and other machines.
@@ -56,7 +40,7 @@ fn a_log_is_resumed_by_content_whatever_things_are_called() {
         .replace("ngram:data/train", "ngram:copy")
         .replace("data/test", "pool")
         .replace("--database ql.mm", "--database elsewhere/other.mm");
-    ok(folder, &moved);
+    printed(folder, &moved);
     assert_eq!(log(), before);
     // Other things under the same names.
     for (rest, named) in [
@@ -132,12 +116,14 @@ fn an_evaluation_of_nothing_but_errors_says_so() {
 fn verify_replays_proofs_and_compares_hashes() {
     let temporary = prepared();
     let folder = temporary.path();
-    ok(
+    printed(
         folder,
         &eval("").replace("--strategy bfs", "--strategy bfs,mcts").replace("/bfs.jsonl", ""),
     );
-    let verify = "verify --database ql.mm .";
-    let table = ok(folder, verify);
+    let verify = "verify .";
+    let table = printed(folder, verify);
+    let elsewhere = tempfile::tempdir().unwrap();
+    assert_eq!(printed(elsewhere.path(), &format!("verify {}", folder.display())), table);
     assert!(table.contains("ngram under mcts") && table.contains("data"), "{table}");
     let all = table.lines().last().unwrap().split_whitespace().collect::<Vec<_>>();
     assert!(all[0] == "all" && all[2] == "0" && all[1].parse::<u32>().unwrap() > 40, "{table}");
@@ -165,4 +151,10 @@ fn verify_replays_proofs_and_compares_hashes() {
     let database = fs::read_to_string(folder.join("ql.mm")).unwrap();
     fs::write(folder.join("ql.mm"), format!("{database}\n$( More. $)\n")).unwrap();
     assert!(refused(folder, verify).contains("another database"));
+    // One that is somewhere else.
+    fs::rename(folder.join("ql.mm"), elsewhere.path().join("other.mm")).unwrap();
+    fs::write(elsewhere.path().join("other.mm"), database).unwrap();
+    let there = elsewhere.path().join("other.mm");
+    assert_eq!(printed(folder, &format!("verify . --database {}", there.display())), table);
+    assert!(printed(folder, "verify . --hashes-only").contains("data"));
 }

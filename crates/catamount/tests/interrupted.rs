@@ -4,13 +4,15 @@
 //! `killed_at_any_moment_a_study_ends_with_the_same_bytes` kills at 10 moments; the environment
 //! variable `CATAMOUNT_KILLS` (such as 50) asks for more.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Output, Stdio};
+use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
-use assert_cmd::Command;
+use common::{catamount, flip_a_bit, folder_with, refused, said};
 
 const SMALL: &str = r#"
 name = "small"
@@ -66,28 +68,7 @@ checkpoints = { every = 4, keep = 2 }
 const RUN: &str = "run small.toml --out study --device cpu";
 
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("small.toml"), SMALL).unwrap();
-    folder
-}
-
-fn catamount(folder: &Path, arguments: &str) -> Output {
-    let mut command = Command::cargo_bin("catamount").unwrap();
-    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
-}
-
-/// Runs to the end; what was said on the way.
-fn run(folder: &Path, arguments: &str) -> String {
-    let output = catamount(folder, arguments);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{arguments}: {said}");
-    said
-}
-
-fn refused(folder: &Path, arguments: &str) -> String {
-    let output = catamount(folder, arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments}");
-    String::from_utf8(output.stderr).unwrap()
+    folder_with("small.toml", SMALL)
 }
 
 /// Everything of a study that clocks have no part in, by its path. Trees are compared as sets: they
@@ -135,7 +116,7 @@ fn assert_same(one: &BTreeMap<PathBuf, Vec<u8>>, other: &BTreeMap<PathBuf, Vec<u
 fn killed_at_any_moment_a_study_ends_with_the_same_bytes() {
     let whole = folder();
     let started = Instant::now();
-    run(whole.path(), RUN);
+    said(whole.path(), RUN);
     let lasted = started.elapsed();
     let expected = results(&whole.path().join("study"));
     assert!(expected.len() > 20, "{:?}", expected.keys());
@@ -170,7 +151,7 @@ fn killed_at_any_moment_a_study_ends_with_the_same_bytes() {
             done += 1;
         }
     }
-    run(broken.path(), RUN);
+    said(broken.path(), RUN);
     assert_same(&expected, &results(&broken.path().join("study")), "after the last kill");
 }
 
@@ -178,7 +159,7 @@ fn killed_at_any_moment_a_study_ends_with_the_same_bytes() {
 fn what_is_damaged_or_gone_is_made_again() {
     let folder = folder();
     let study = folder.path().join("study");
-    run(folder.path(), RUN);
+    said(folder.path(), RUN);
     let expected = results(&study);
     let models: Vec<PathBuf> =
         expected.keys().filter(|path| path.ends_with("model.safetensors")).cloned().collect();
@@ -190,26 +171,25 @@ fn what_is_damaged_or_gone_is_made_again() {
     fs::remove_file(study.join("cells/ce-bfs-n6.jsonl")).unwrap();
     shorten("data/train.jsonl");
     shorten("tune/bfs-n6.json");
-    let mut model = fs::read(study.join("models/warm-up/model.safetensors")).unwrap();
-    let last = model.len() - 1;
-    model[last] ^= 1;
-    fs::write(study.join("models/warm-up/model.safetensors"), model).unwrap();
+    flip_a_bit(&study.join("models/warm-up/model.safetensors"));
 
-    let trusting = run(folder.path(), &format!("{RUN} --no-verify"));
+    let trusting = said(folder.path(), &format!("{RUN} --no-verify"));
     assert!(!trusting.contains("made again"), "{trusting}");
-    let said = run(folder.path(), RUN);
+    let repaired = said(folder.path(), RUN);
     for (file, step) in [
         ("cells/ce-bfs-n6.jsonl: missing", "cell ce bfs n6"),
         ("data/train.jsonl: changed", "data"),
         ("models/warm-up/model.safetensors: changed", "warm-up"),
         ("tune/bfs-n6.json: changed", "tune bfs n6"),
     ] {
-        let line =
-            said.lines().find(|line| line.contains(file)).unwrap_or_else(|| panic!("{said}"));
+        let line = repaired
+            .lines()
+            .find(|line| line.contains(file))
+            .unwrap_or_else(|| panic!("{repaired}"));
         assert!(line.ends_with(&format!("; {step} is made again")), "{line}");
     }
     assert_same(&expected, &results(&study), "after repair");
-    assert!(run(folder.path(), RUN).contains("14 of 15 steps are up to date"));
+    assert!(said(folder.path(), RUN).contains("14 of 15 steps are up to date"));
 }
 
 #[test]
@@ -217,15 +197,15 @@ fn settings_that_come_back_find_their_work_again() {
     let folder = folder();
     let study = folder.path().join("study");
     let settings = |text: String| fs::write(folder.path().join("small.toml"), text).unwrap();
-    run(folder.path(), RUN);
+    said(folder.path(), RUN);
     let first = results(&study);
     settings(SMALL.replace("limit = 12", "limit = 5"));
-    run(folder.path(), RUN);
+    said(folder.path(), RUN);
     let log = |name: &str| fs::read_to_string(study.join("cells").join(name)).unwrap();
     assert_eq!(log("ce-bfs-n6.jsonl").lines().count(), 5);
     settings(SMALL.to_string());
-    let said = run(folder.path(), RUN);
-    assert_eq!(said.matches("taken back from stale/").count(), 7, "{said}");
+    let back = said(folder.path(), RUN);
+    assert_eq!(back.matches("taken back from stale/").count(), 7, "{back}");
     assert_same(&first, &results(&study), "after coming back");
     assert!(fs::read_dir(study.join("stale")).unwrap().count() >= 3, "the others' work is kept");
 }

@@ -1,34 +1,19 @@
 //! From a database to proofs that another program verifies, on Debian's quantum logic database
 //! (ql.mm, 1,138 theorems).
 
-use std::path::Path;
-use std::process::{Command as Process, Output, Stdio};
+mod common;
 
-use assert_cmd::Command;
+use std::process::{Command as Process, Stdio};
 
-fn run(folder: &Path, arguments: &str) -> Output {
-    let mut command = Command::cargo_bin("catamount").unwrap();
-    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
-}
-
-fn ok(folder: &Path, arguments: &str) -> String {
-    let output = run(folder, arguments);
-    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn refused(folder: &Path, arguments: &str) -> String {
-    let output = run(folder, arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments}");
-    String::from_utf8(output.stderr).unwrap()
-}
+use common::{printed, refused};
 
 const EVAL: &str = "eval --database ql.mm --theorems data/test.jsonl --steps 1-5 --policy \
  ngram:data/train.jsonl --budget 64 --seed 1";
 
 fn prepared() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let said = ok(folder.path(), "data metamath --database ql.mm --out data --split 0.8,0.05,0.15");
+    let said =
+        printed(folder.path(), "data metamath --database ql.mm --out data --split 0.8,0.05,0.15");
     assert!(said.contains("0 without a trace"), "{said}");
     folder
 }
@@ -38,12 +23,12 @@ fn every_strategy_proves_and_metamath_agrees() {
     let folder = prepared();
     let mut proved = 0;
     for strategy in ["pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"] {
-        ok(folder.path(), &format!("{EVAL} --strategy {strategy} --out {strategy}.jsonl"));
+        printed(folder.path(), &format!("{EVAL} --strategy {strategy} --out {strategy}.jsonl"));
         let log = std::fs::read_to_string(folder.path().join(format!("{strategy}.jsonl"))).unwrap();
         proved += log.matches("\"proved\"").count();
     }
     assert!(proved > 6, "{proved} proofs show nothing");
-    let database = ok(
+    let database = printed(
         folder.path(),
         "export --format mm --database ql.mm pass.jsonl bfs.jsonl dfs.jsonl rdfs.jsonl vdfs.jsonl \
          mcts.jsonl",
@@ -61,7 +46,8 @@ fn every_strategy_proves_and_metamath_agrees() {
     );
 
     let comparison: serde_json::Value =
-        serde_json::from_str(&ok(folder.path(), "compare dfs.jsonl bfs.jsonl --json")).unwrap();
+        serde_json::from_str(&printed(folder.path(), "compare dfs.jsonl bfs.jsonl --json"))
+            .unwrap();
     for key in ["n", "b", "c", "gain_pp", "ci_low", "ci_high", "p"] {
         assert!(comparison[key].is_number(), "{key}: {comparison}");
     }
@@ -72,8 +58,8 @@ fn distinct_samples_are_distinct_under_every_strategy() {
     let folder = prepared();
     let strategies = "pass,bfs,dfs,rdfs,vdfs,mcts";
     let eval = format!("{EVAL} --strategy {strategies} --distinct --trees");
-    ok(folder.path(), &format!("{eval} --out one --concurrency 1 --threads 1"));
-    ok(folder.path(), &format!("{eval} --out many --concurrency 50 --threads 5"));
+    printed(folder.path(), &format!("{eval} --out one --concurrency 1 --threads 1"));
+    printed(folder.path(), &format!("{eval} --out many --concurrency 50 --threads 5"));
     for strategy in strategies.split(',') {
         let read = |name: String| std::fs::read_to_string(folder.path().join(name)).unwrap();
         let log = read(format!("one/{strategy}.jsonl"));
@@ -102,7 +88,7 @@ fn a_killed_evaluation_goes_on_to_the_same_log() {
 fn killed_and_resumed(eval: &str) {
     let folder = prepared();
     let whole = format!("{eval} --strategy vdfs --out whole.jsonl");
-    ok(folder.path(), &whole);
+    printed(folder.path(), &whole);
     // Killed after some results are on the disk, more than once.
     let binary = assert_cmd::cargo::cargo_bin("catamount");
     let pieces = format!("{eval} --strategy vdfs --out pieces.jsonl --concurrency 1 --threads 1");
@@ -128,7 +114,7 @@ fn killed_and_resumed(eval: &str) {
         child.wait().unwrap();
     }
     assert!(killed > 0, "the evaluation was over before it could be killed");
-    ok(folder.path(), &format!("{eval} --strategy vdfs --out pieces.jsonl"));
+    printed(folder.path(), &format!("{eval} --strategy vdfs --out pieces.jsonl"));
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("pieces.jsonl"), read("whole.jsonl"));
 
@@ -154,7 +140,7 @@ fn claims_are_judged_one_by_one() {
     let unknown = "{\"name\": \"no-such-theorem\", \"tactics\": [\"a1i\"]}".to_string();
     let file = [claim(&tactics), claim(&tactics[1..]), circular, unknown].join("\n");
     std::fs::write(folder.path().join("claims.jsonl"), file).unwrap();
-    let said = ok(folder.path(), "check --env metamath --database ql.mm claims.jsonl");
+    let said = printed(folder.path(), "check --env metamath --database ql.mm claims.jsonl");
     let verdicts: Vec<serde_json::Value> =
         said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let verdict = |i: usize| verdicts[i]["verdict"].as_str().unwrap();

@@ -5,8 +5,11 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-const TRACES: &str = r#"{"name": "goal", "steps": [{"state": "$p ( ph -> ( ps -> ph ) )", "tactic": "ax-1"}]}
-"#;
+const TRACES: &str = concat!(
+    r#"{"name": "goal", "steps": "#,
+    r#"[{"state": "$p ( ph -> ( ps -> ph ) )", "tactic": "ax-1"}]}"#,
+    "\n"
+);
 const DATABASE: &str = "$c ( ) -> wff |- $. $v ph ps $.
 wph $f wff ph $. wps $f wff ps $. wi $a wff ( ph -> ps ) $.
 ax-1 $a |- ( ph -> ( ps -> ph ) ) $.

@@ -1,11 +1,11 @@
 //! Several seeds as one study, and what cannot be calibrated or tuned, on Debian's quantum logic
 //! database.
 
-use std::fs;
-use std::path::Path;
-use std::process::Output;
+mod common;
 
-use assert_cmd::Command;
+use std::fs;
+
+use common::{folder_with, read, refused, said};
 
 const STUDY: &str = r#"
 name = "seeds"
@@ -33,22 +33,6 @@ max_steps = 4
 max_tokens = 96
 "#;
 
-fn catamount(folder: &Path, arguments: &str) -> Output {
-    let mut command = Command::cargo_bin("catamount").unwrap();
-    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
-}
-
-fn run(folder: &Path, arguments: &str) -> String {
-    let output = catamount(folder, arguments);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{arguments}: {said}");
-    said
-}
-
-fn read(folder: &Path, path: &str) -> String {
-    fs::read_to_string(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
 /// A column of the first row of a table.
 fn column(csv: &str, name: &str) -> String {
     let mut lines = csv.lines();
@@ -58,11 +42,10 @@ fn column(csv: &str, name: &str) -> String {
 
 #[test]
 fn seeds_are_studies_of_their_own_under_one_report() {
-    let temporary = tempfile::tempdir().unwrap();
+    let temporary = folder_with("seeds.toml", STUDY);
     let folder = temporary.path();
-    fs::write(folder.join("seeds.toml"), STUDY).unwrap();
-    let said = run(folder, "run seeds.toml --out study --device cpu");
-    assert!(said.contains("seed 3\n") && said.contains("seed 11\n"), "{said}");
+    let first = said(folder, "run seeds.toml --out study --device cpu");
+    assert!(first.contains("seed 3\n") && first.contains("seed 11\n"), "{first}");
     let both = |path: &str| {
         ["seed-3", "seed-11"]
             .map(|seed| fs::read(folder.join("study").join(seed).join(path)).unwrap())
@@ -79,12 +62,12 @@ fn seeds_are_studies_of_their_own_under_one_report() {
     assert!(read(folder, "study/report/report.md").contains("2 seeds pooled by theorem"));
 
     // Nothing is done twice.
-    let again = run(folder, "run seeds.toml --out study --device cpu");
+    let again = said(folder, "run seeds.toml --out study --device cpu");
     assert!(!again.contains("warm-up") && again.contains("steps are up to date"), "{again}");
 
     // A split for every seed: more theorems, each with the seeds that hold it out.
     fs::write(folder.join("own.toml"), STUDY.replace("split_seed = 7\n", "")).unwrap();
-    run(folder, "run own.toml --out own --device cpu");
+    said(folder, "run own.toml --out own --device cpu");
     let data = |seed: &str| read(folder, &format!("own/{seed}/data/test.jsonl"));
     assert_ne!(data("seed-3"), data("seed-11"));
     let sweep = read(folder, "own/report/tables/sweep.csv");
@@ -97,9 +80,7 @@ fn what_cannot_be_fitted_or_chosen_is_refused() {
     let folder = temporary.path();
     let refused = |text: String, arguments: &str| {
         fs::write(folder.join("x.toml"), text).unwrap();
-        let output = catamount(folder, &format!("{arguments} x.toml --out x --device cpu"));
-        assert_eq!(output.status.code(), Some(2), "{arguments}");
-        String::from_utf8(output.stderr).unwrap()
+        refused(folder, &format!("{arguments} x.toml --out x --device cpu"))
     };
     let one = STUDY.replace("seeds = [3, 11]\n", "");
     let said = refused(one.clone(), "tune");

@@ -1,9 +1,11 @@
 //! Whole studies from short files, on Debian's quantum logic database: a small model from scratch,
 //! then adapters on top of it.
 
+mod common;
+
 use std::path::Path;
 
-use assert_cmd::Command;
+use common::{flip_a_bit, printed, read, refused, said};
 
 const SCRATCH: &str = r#"
 name = "from scratch"
@@ -54,25 +56,15 @@ lora = { rank = 4, alpha = 8.0, dropout = 0.1 }
 optimizer = { lr = 1e-2 }
 "#;
 
-fn catamount(folder: &Path, arguments: &str) -> (String, String) {
-    let mut command = Command::cargo_bin("catamount").unwrap();
-    let output = command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    assert!(output.status.success(), "{arguments}: {}", text(output.stderr));
-    (text(output.stdout), text(output.stderr))
-}
-
 #[test]
 fn a_study_of_adapters_gives_what_its_cells_give_alone() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
     std::fs::write(folder.join("scratch.toml"), SCRATCH).unwrap();
     std::fs::write(folder.join("adapters.toml"), ADAPTERS).unwrap();
-    catamount(folder, "run scratch.toml --out scratch --device cpu");
-    catamount(folder, "run adapters.toml --out study --device cpu");
-    let read = |path: &str| {
-        std::fs::read_to_string(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-    };
+    printed(folder, "run scratch.toml --out scratch --device cpu");
+    printed(folder, "run adapters.toml --out study --device cpu");
+    let read = |path: &str| read(folder, path);
 
     // Cells of one base are searched by one generator that changes adapters between them; each cell
     // alone is the same.
@@ -85,10 +77,7 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
                 "--policy model:scratch/models/ce --adapter study/models/{objective} --device cpu"
             );
             let out = format!("alone/{objective}-{strategy}.jsonl");
-            catamount(
-                folder,
-                &format!("eval {options} {policy} --strategy {strategy} --out {out}"),
-            );
+            printed(folder, &format!("eval {options} {policy} --strategy {strategy} --out {out}"));
             let together = read(&format!("study/cells/{objective}-{strategy}-n16.jsonl"));
             assert_eq!(read(&out), together, "{objective} {strategy}");
             assert_eq!(together.lines().count(), 20);
@@ -105,17 +94,67 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
         assert!(!read_bytes(folder, file).is_empty(), "{file}");
     }
 
+    // A study says itself which prover and which pool it was made with: from anywhere, and after a
+    // move.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let table = printed(elsewhere.path(), &format!("verify {}", folder.join("study").display()));
+    assert!(table.contains("dear under bfs") && table.contains("files of warm-up"), "{table}");
+    assert!(table.lines().last().unwrap().ends_with(" 0"), "{table}");
+    std::fs::rename(folder.join("study"), folder.join("moved")).unwrap();
+    assert_eq!(printed(folder, "verify moved"), table);
+    std::fs::rename(folder.join("moved"), folder.join("study")).unwrap();
+    identity_of_a_model(folder);
+
     // Nothing is done twice, and a changed setting re-does only what depends on it.
-    let (_, again) = catamount(folder, "run adapters.toml --out study --device cpu");
+    let again = said(folder, "run adapters.toml --out study --device cpu");
     assert!(again.contains("steps are up to date") && !again.contains("warm-up"), "{again}");
     std::fs::write(folder.join("adapters.toml"), ADAPTERS.replace("limit = 20", "limit = 12"))
         .unwrap();
-    let (_, fewer) = catamount(folder, "run adapters.toml --out study --device cpu");
+    let fewer = said(folder, "run adapters.toml --out study --device cpu");
     assert!(
         fewer.contains("cell") && !fewer.contains("warm-up") && !fewer.contains("branch"),
         "{fewer}"
     );
     assert_eq!(read("study/cells/ce-bfs-n16.jsonl").lines().count(), 12);
+}
+
+/// A log belongs to one model and one adapter, by content; which instructions computed it is
+/// nothing that it depends on.
+fn identity_of_a_model(folder: &Path) {
+    let eval = |adapter: &str| {
+        format!(
+            "eval --database ql.mm --theorems study/data/test.jsonl --steps 2-5 --limit 20 \
+             --budget 16 --max-tokens 24 --policy model:scratch/models/ce --adapter {adapter} \
+             --device cpu --strategy bfs --out alone/ce-bfs.jsonl"
+        )
+    };
+    let log = || read(folder, "alone/ce-bfs.jsonl");
+    let (before, same) = (log(), eval("study/models/ce"));
+    let reason = refused(folder, &eval("study/models/bfs"));
+    assert!(reason.contains("the policy's adapter was"), "{reason}");
+    assert!(reason.contains("choose another place"), "{reason}");
+    for (file, part) in [
+        ("scratch/models/ce/model.safetensors", "weights"),
+        ("scratch/models/ce/tokenizer.json", "weights"),
+        ("study/models/ce/adapter_model.safetensors", "adapter"),
+    ] {
+        let path = folder.join(file);
+        let kept = std::fs::read(&path).unwrap();
+        match part {
+            _ if file.ends_with("json") => {
+                std::fs::write(&path, [kept.as_slice(), b"\n"].concat()).unwrap();
+            }
+            _ => flip_a_bit(&path),
+        }
+        let reason = refused(folder, &same);
+        assert!(reason.contains(&format!("the policy's {part} was")), "{file}: {reason}");
+        std::fs::write(&path, kept).unwrap();
+    }
+    let mut command = assert_cmd::Command::cargo_bin("catamount").unwrap();
+    let plain = command.env("CATAMOUNT_SIMD", "baseline").env("RAYON_NUM_THREADS", "1");
+    let output = plain.current_dir(folder).args(same.split_whitespace()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(log(), before);
 }
 
 const PROBABILITIES: &str = r#"
@@ -146,8 +185,8 @@ fn weights_rest_on_the_probabilities_that_are_asked_for() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
     std::fs::write(folder.join("study.toml"), PROBABILITIES).unwrap();
-    let (_, said) = catamount(folder, "run study.toml --out study --device cpu");
-    assert!(said.contains("fold 2 of 2") && said.contains("used for weights"), "{said}");
+    let log = said(folder, "run study.toml --out study --device cpu");
+    assert!(log.contains("fold 2 of 2") && log.contains("used for weights"), "{log}");
     let last = |name: &str| -> serde_json::Value {
         let path = folder.join(format!("study/training/{name}.metrics.jsonl"));
         let text = std::fs::read_to_string(path).unwrap();
@@ -170,11 +209,7 @@ fn weights_rest_on_the_probabilities_that_are_asked_for() {
     // Too few validation tactics are said as soon as there are data.
     let short = PROBABILITIES.replace("0.6,0.2,0.2", "rest,4,20");
     std::fs::write(folder.join("short.toml"), short).unwrap();
-    let mut command = Command::cargo_bin("catamount").unwrap();
-    let arguments = "run short.toml --out short --device cpu";
-    let output = command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let said = refused(folder, "run short.toml --out short --device cpu");
     assert!(said.contains("needs 100") && !said.contains("warm-up"), "{said}");
 }
 

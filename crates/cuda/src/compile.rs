@@ -113,14 +113,8 @@ fn cached(
     }
     let image = compile(program.name, &source, &options, architecture.starts_with("sm_"))?;
     if let Some(path) = path {
-        // Only a cache: a full or read-only disk costs the next start a few seconds. Written aside
-        // first, so that another process never reads half a file.
-        let aside = path.with_extension(format!("{}", std::process::id()));
-        let written = path.parent().is_some_and(|f| std::fs::create_dir_all(f).is_ok())
-            && std::fs::write(&aside, &image).is_ok();
-        if !written || std::fs::rename(&aside, &path).is_err() {
-            let _ = std::fs::remove_file(&aside);
-        }
+        // Only a cache: a full or read-only disk costs the next start a few seconds.
+        let _ = catamount_base::write(&path, &image);
     }
     Ok(Compiled { name: program.name, image, cached: false })
 }

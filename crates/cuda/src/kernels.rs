@@ -208,7 +208,8 @@ impl Kernels {
                     let function = result::module::get_function(module, (*kernel).to_owned())
                         .explain(&format!("finding {} in {name}.cu", kernel.to_string_lossy()))?;
                     if *shared > 0 {
-                        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                        use sys::CUfunction_attribute as Attribute;
+                        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
                         result::function::set_function_attribute(
                             function,
                             attribute,

@@ -52,7 +52,8 @@ impl Cuda {
         step: &AdamW,
         update: [u64; 6],
     ) -> Result<()> {
-        let fits = matches!(&turn.state().pending, Some(Pending::Update(s, list)) if s == step && list.len() < MOST);
+        let fits = matches!(&turn.state().pending,
+            Some(Pending::Update(s, list)) if s == step && list.len() < MOST);
         if !fits {
             self.flush(turn)?;
             turn.state().pending = Some(Pending::Update(*step, Vec::new()));

@@ -41,6 +41,12 @@ pub enum Error {
         /// The other.
         second: PathBuf,
     },
+    /// A prover that was recorded cannot be opened again.
+    #[error("{reason}")]
+    Setup {
+        /// Why, and what to do.
+        reason: String,
+    },
     /// Traces cannot be read, split or written.
     #[error(transparent)]
     Traces(#[from] catamount_traces::Error),

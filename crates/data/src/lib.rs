@@ -7,6 +7,7 @@ mod lean;
 mod library;
 mod making;
 mod metamath;
+mod reopen;
 mod source;
 
 pub use error::{Error, Result};
@@ -14,4 +15,5 @@ pub use lean::{Tracing, trace_corpus, trace_lean};
 pub use library::{Library, database_path};
 pub use making::{Making, Progress, Summary};
 pub use metamath::Extracting;
+pub use reopen::{Elsewhere, reopen};
 pub use source::{Source, load};

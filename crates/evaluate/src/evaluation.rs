@@ -165,6 +165,7 @@ impl Evaluation<'_> {
             objective: task.objective.clone(),
             policy: redraw::describe(&*self.policy, &task.deployment),
             environment: self.environment.describe(),
+            setup: self.environment.setup(),
             pool: task.theorems.pool.clone(),
             provenance: self.provenance.clone(),
         }

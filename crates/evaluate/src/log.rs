@@ -6,7 +6,7 @@
 //! (optional) [`TreeRecord`]s. Clock readings are kept apart so that the same seed gives the same
 //! log, byte for byte.
 
-use catamount_search::StrategyKind;
+use catamount_search::{Setup, StrategyKind};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::CellIdentity;
@@ -113,6 +113,9 @@ pub struct Manifest {
     pub policy: String,
     /// What the environment says of itself.
     pub environment: String,
+    /// How to open the environment again, where it can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
     /// Where the theorems came from.
     pub pool: Pool,
     /// Who made it.

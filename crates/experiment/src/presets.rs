@@ -57,6 +57,21 @@ mod tests {
         }
     }
 
+    /// The files beside recorded results, which people run again.
+    #[test]
+    fn every_file_under_results_reads() {
+        let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+        let mut read = 0;
+        for entry in std::fs::read_dir(results).unwrap() {
+            let path = entry.unwrap().path().join("experiment.toml");
+            if path.exists() {
+                Experiment::read(&path).unwrap_or_else(|error| panic!("{error}"));
+                read += 1;
+            }
+        }
+        assert!(read > 0, "there are results");
+    }
+
     #[test]
     fn a_misspelt_preset_or_key_is_named_with_the_nearest() {
         assert!(preset("dmeo").unwrap_err().to_string().contains("did you mean `demo`"));

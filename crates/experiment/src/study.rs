@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use catamount_base::Lock;
+use catamount_base::{AtomicFolder, Lock};
 use catamount_evaluate::log::Provenance;
 use catamount_model::{Backend, Model, Tokenizer, identity, load, load_adapter, locate, open};
 use catamount_search::{Environment, Identity};
@@ -108,14 +108,7 @@ fn sweep(folder: &Path) -> Result<()> {
         if !part.is_dir() || part.ends_with("stale") {
             continue;
         }
-        for entry in fs::read_dir(&part).map_err(Error::io(&part))?.flatten() {
-            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            if name.starts_with('.') && name.ends_with(".unfinished") {
-                let removed =
-                    if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                removed.map_err(Error::io(&path))?;
-            }
-        }
+        AtomicFolder::sweep(&part).map_err(Error::io(&part))?;
     }
     Ok(())
 }

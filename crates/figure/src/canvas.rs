@@ -67,11 +67,8 @@ impl Canvas {
     pub(crate) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), width: f64) {
         let _ = write!(
             self.out,
-            r#"<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="currentColor" stroke-width="{width}"/>"#,
-            r(x1),
-            r(y1),
-            r(x2),
-            r(y2)
+            r#"<line {} stroke="currentColor" stroke-width="{width}"/>"#,
+            ends((x1, y1), (x2, y2))
         );
     }
 
@@ -79,11 +76,8 @@ impl Canvas {
     pub(crate) fn guide(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let _ = write!(
             self.out,
-            r#"<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="currentColor" stroke-width="1" stroke-dasharray="2 3"/>"#,
-            r(x1),
-            r(y1),
-            r(x2),
-            r(y2)
+            r#"<line {} stroke="currentColor" stroke-width="1" stroke-dasharray="2 3"/>"#,
+            ends((x1, y1), (x2, y2))
         );
     }
 
@@ -96,10 +90,9 @@ impl Canvas {
             } else {
                 format!(r#" stroke-dasharray="{dashes}""#)
             };
-            let _ = write!(
-                self.out,
-                r#"<path d="{d}" fill="none" stroke="currentColor" stroke-width="{width}" stroke-linejoin="round" stroke-linecap="round"{dash}/>"#
-            );
+            let round = r#"stroke-linejoin="round" stroke-linecap="round""#;
+            let pen = format!(r#"stroke="currentColor" stroke-width="{width}" {round}{dash}"#);
+            let _ = write!(self.out, r#"<path d="{d}" fill="none" {pen}/>"#);
         }
     }
 
@@ -116,15 +109,10 @@ impl Canvas {
 
     /// A solid rectangle with a tooltip.
     pub(crate) fn bar(&mut self, x: f64, y: f64, w: f64, h: f64, opacity: f64, tip: &str) {
-        let _ = write!(
-            self.out,
-            r#"<rect x="{}" y="{}" width="{}" height="{}" rx="1" fill="currentColor" fill-opacity="{opacity}"><title>{}</title></rect>"#,
-            r(x),
-            r(y),
-            r(w.max(0.0)),
-            r(h.max(0.0)),
-            escape(tip)
-        );
+        let (x, y, w, h) = (r(x), r(y), r(w.max(0.0)), r(h.max(0.0)));
+        let place = format!(r#"x="{x}" y="{y}" width="{w}" height="{h}" rx="1""#);
+        let fill = format!(r#"fill="currentColor" fill-opacity="{opacity}""#);
+        let _ = write!(self.out, "<rect {place} {fill}><title>{}</title></rect>", escape(tip));
     }
 
     /// The background.
@@ -234,14 +222,18 @@ impl Canvas {
         } else {
             format!(r#" transform="rotate({degrees} {} {})""#, r(x), r(y))
         };
+        let place = format!(r#"x="{}" y="{}" text-anchor="{anchor}""#, r(x), r(y));
         let _ = write!(
             self.out,
-            r#"<text x="{}" y="{}" text-anchor="{anchor}" font-size="{size}"{weight}{turn} fill="currentColor">{}</text>"#,
-            r(x),
-            r(y),
+            r#"<text {place} font-size="{size}"{weight}{turn} fill="currentColor">{}</text>"#,
             raised(&escape(text))
         );
     }
+}
+
+/// Where a line begins and ends.
+fn ends((x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> String {
+    format!(r#"x1="{}" y1="{}" x2="{}" y2="{}""#, r(x1), r(y1), r(x2), r(y2))
 }
 
 /// Superscripts drawn as small raised digits: few faces have the characters, and a fallback face

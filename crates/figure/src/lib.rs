@@ -11,10 +11,15 @@
 //!     .x(Axis::log("budget N (expansions)").ticks([16.0, 64.0, 256.0]))
 //!     .y(Axis::linear("gain (pp)"))
 //!     .reference(0.0)
-//!     .add(Series::line("bfs", [(16.0, 4.4), (64.0, 4.6), (256.0, 6.9)]).bars([(1.8, 6.9), (1.7, 7.5), (3.6, 10.1)]));
+//!     .add(
+//!         Series::line("bfs", [(16.0, 4.4), (64.0, 4.6), (256.0, 6.9)])
+//!             .bars([(1.8, 6.9), (1.7, 7.5), (3.6, 10.1)]),
+//!     );
 //! assert!(figure.to_svg().starts_with("<svg"));
 //! assert!(figure.to_csv().contains("bfs,16,4.4,1.8,6.9"));
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod axis;
 mod canvas;

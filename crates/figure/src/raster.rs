@@ -86,7 +86,8 @@ fn render(svg: &str, scale: f32, fontdb: Arc<fontdb::Database>) -> Result<Vec<u8
 mod tests {
     use super::*;
 
-    const WORDS: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30" font-family="Nowhere, sans-serif"><text x="4" y="20" fill="red">words</text></svg>"#;
+    const WORDS: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"
+        font-family="Nowhere, sans-serif"><text x="4" y="20" fill="red">words</text></svg>"#;
     const NOTHING: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"/>"#;
 
     #[test]

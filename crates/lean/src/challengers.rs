@@ -77,8 +77,8 @@ impl Challengers {
 
     /// A process for `place`, waiting for one if need be.
     ///
-    /// A file is loaded by one challenger only: waiting for a check that is under way is quicker than
-    /// elaborating the file again.
+    /// A file is loaded by one challenger only: waiting for a check that is under way is quicker
+    /// than elaborating the file again.
     pub fn take(&self, place: &Place, new: impl FnOnce() -> Worker) -> Held<'_> {
         let mut all = self.lock();
         loop {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use catamount_base::Content;
-use catamount_search::{Checked, Environment, Fault, Identity, Session};
+use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup};
 use catamount_traces::Theorem;
 
 use crate::assets;
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::found::Found;
 use crate::judge::Judges;
 use crate::launch::Launch;
-use crate::options::{Host, Options};
+use crate::options::{Host, Options, PROVER};
 use crate::pool::Pool;
 use crate::project::Project;
 use crate::session::{LeanSession, Opening, Target};
@@ -224,6 +224,16 @@ impl Environment for Lean {
             .with("limit on a check", format!("{} s", options.check_limit.as_secs_f64()))
             .with("memory", format!("{} MiB", options.memory_mb))
             .with("axioms", options.allowed_axioms.join(" "))
+    }
+
+    fn setup(&self) -> Option<Setup> {
+        let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let mut options = Options::clone(&self.options);
+        options.root = options.root.as_ref().map(whole);
+        if let Host::Native { project } = &mut options.host {
+            *project = whole(project);
+        }
+        Setup::of(PROVER, &options)
     }
 }
 

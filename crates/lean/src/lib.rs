@@ -48,7 +48,6 @@ mod olean;
 mod options;
 mod pool;
 mod process;
-mod progress;
 mod project;
 mod reading;
 mod sandbox;
@@ -76,7 +75,7 @@ pub use doctor::{Finding, diagnose, self_test};
 pub use environment::Lean;
 pub use error::Error;
 pub use export::export;
-pub use options::{Host, Kernel, Options, STANDARD_AXIOMS};
+pub use options::{Host, Kernel, Options, PROVER, STANDARD_AXIOMS};
 pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, trace, trace_corpus};
 
 /// The README's example is a test.

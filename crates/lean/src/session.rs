@@ -200,7 +200,8 @@ impl LeanSession {
         if !reply.done {
             return Ok(Ok(reply));
         }
-        // What it says of itself is no verdict, but it sorts out at once what it would not stand by.
+        // What it says of itself is no verdict, but it sorts out at once what it would not stand
+        // by.
         let finish =
             worker.ask(&Request::Finish { state: reply.state }, limit).map_err(Stage::Tactic)?;
         worker.forget(worker.generation(), [reply.state]);

@@ -1,15 +1,29 @@
 //! Metamath behind the interface of the search.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use catamount_search::{Checked, Environment, Fault, Identity, Session, StateId, Verdict};
+use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup, StateId, Verdict};
 use catamount_traces::Theorem;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::assertion::AssertionId;
 use crate::check;
 use crate::database::Database;
 use crate::prover::{Goals, Prover};
+
+/// What a [`Setup`] calls this prover.
+pub const PROVER: &str = "metamath";
+
+/// How this prover is set up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The database's file.
+    pub database: PathBuf,
+    /// Whether proofs may rest on theorems that have no proof of their own.
+    pub allow_unproved: bool,
+}
 
 /// A Metamath database as a prover. Cloning it is cheap.
 #[derive(Clone)]
@@ -90,6 +104,12 @@ impl Environment for Metamath {
         Identity::new("metamath")
             .with("database", self.database.content())
             .with("unproved theorems allowed", self.database.allows_unproved())
+    }
+
+    fn setup(&self) -> Option<Setup> {
+        let path = self.database.path();
+        let database = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        Setup::of(PROVER, &Settings { database, allow_unproved: self.database.allows_unproved() })
     }
 }
 

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 mod assertion;
 mod axioms;
@@ -24,7 +25,7 @@ mod term;
 
 pub use assertion::{Assertion, AssertionId};
 pub use database::{Database, Unsupported};
-pub use environment::Metamath;
+pub use environment::{Metamath, PROVER, Settings};
 pub use error::Error;
 pub use export::export;
 pub use extract::{Extracted, Extraction};

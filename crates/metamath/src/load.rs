@@ -133,8 +133,8 @@ fn variables(
 }
 
 /// The typecodes that say something, though a variable is declared with one: `|-`, and those that
-/// hypotheses have more often than variables. Were they taken to build terms, a single such variable
-/// would leave the whole database without theorems.
+/// hypotheses have more often than variables. Were they taken to build terms, a single such
+/// variable would leave the whole database without theorems.
 fn logical<'a>(statements: &[StatementRef<'a>]) -> Vec<&'a str> {
     let mut counts: FxHashMap<&str, (usize, usize)> = FxHashMap::default();
     for statement in statements {

@@ -51,20 +51,27 @@ fn tactic() -> impl Strategy<Value = String> {
     let short = prop::sample::select(
         &["ph", "ps", "ch", "( ph -> ph )", "-. A. x -. x = y", "A. y ph", "( ps -> ps )"][..],
     );
-    prop_oneof![3 => plain.prop_map(str::to_owned), 2 => (given, short).prop_map(|(tactic, term)| format!("{tactic} {term}"))]
+    prop_oneof![3 => plain.prop_map(str::to_owned),
+        2 => (given, short).prop_map(|(tactic, term)| format!("{tactic} {term}"))]
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_judged(name in prop::sample::select(&THEOREMS[..]), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_judged(
+        name in prop::sample::select(&THEOREMS[..]),
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         let text = String::from_utf8_lossy(&bytes);
         prop_assert!(open(&TOY, name).apply(StateId(0), &text).is_ok());
     }
 
     #[test]
-    fn any_words_are_judged(name in prop::sample::select(&THEOREMS[..]), words in prop::collection::vec(word(), 0..24)) {
+    fn any_words_are_judged(
+        name in prop::sample::select(&THEOREMS[..]), words in prop::collection::vec(word(), 0..24),
+    ) {
         prop_assert!(open(&TOY, name).apply(StateId(0), &words.join(" ")).is_ok());
     }
 
@@ -75,13 +82,16 @@ proptest! {
         let hypotheses = "$e ( ph -> ps ) $e ( ps -> ch )";
         let second = format!("( {formula} -> ( ph -> ch ) )");
         // The formula may by chance be a hypothesis, which is not opened.
-        let first = if hypotheses.split("$e ").any(|h| h.trim() == formula) { String::new() } else { format!(" $p {formula}") };
+        let given = hypotheses.split("$e ").any(|h| h.trim() == formula);
+        let first = if given { String::new() } else { format!(" $p {formula}") };
         let expected = format!("{hypotheses}{first} $p {second}");
         prop_assert_eq!(verdict, Verdict::Open { state: StateId(1), text: expected });
     }
 
     #[test]
-    fn a_formula_with_a_symbol_too_few_or_too_many_is_none(formula in formula(), at in any::<prop::sample::Index>(), extra in any::<bool>()) {
+    fn a_formula_with_a_symbol_too_few_or_too_many_is_none(
+        formula in formula(), at in any::<prop::sample::Index>(), extra in any::<bool>(),
+    ) {
         let mut symbols: Vec<&str> = formula.split(' ').collect();
         let at = at.index(symbols.len());
         // A negation can be dropped or doubled and leave a formula; nothing else can.

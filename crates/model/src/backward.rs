@@ -8,8 +8,9 @@ use crate::{Activations, Backend, Error, Model, Result};
 
 impl<B: Backend> Model<B> {
     /// Adds the gradient of `sum_j coefficients[j] * log_p[j]` to the trained parameters, for the
-    /// batch that was run and scored last, at the temperature it was scored at; the coefficients are constants (to minimise a loss of
-    /// weights times negative log-probabilities, pass the negated weights).
+    /// batch that was run and scored last, at the temperature it was scored at; the coefficients
+    /// are constants (to minimise a loss of weights times negative log-probabilities, pass the
+    /// negated weights).
     pub fn backward(&mut self, acts: &mut Activations<B>, coefficients: &[f32]) -> Result<()> {
         let backend = self.backend.clone();
         backend.enter(|| self.backward_here(acts, coefficients))

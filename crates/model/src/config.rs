@@ -189,8 +189,10 @@ impl Config {
             Family::Qwen2 => ("qwen2", "Qwen2ForCausalLM"),
         };
         let mut v = json!({
-            "architectures": [class], "model_type": kind, "hidden_act": "silu", "torch_dtype": "float32",
-            "vocab_size": self.vocab, "hidden_size": self.hidden, "intermediate_size": self.intermediate,
+            "architectures": [class], "model_type": kind, "hidden_act": "silu",
+            "torch_dtype": "float32",
+            "vocab_size": self.vocab, "hidden_size": self.hidden,
+            "intermediate_size": self.intermediate,
             "num_hidden_layers": self.layers, "num_attention_heads": self.heads.heads,
             "num_key_value_heads": self.heads.kv_heads, "head_dim": self.heads.dim,
             "rms_norm_eps": f64::from(self.norm_eps), "rope_theta": self.rope_theta,
@@ -202,7 +204,8 @@ impl Config {
         if let Some(s) = self.rope_scaling {
             v["rope_scaling"] = json!({
                 "rope_type": "llama3", "factor": s.factor, "low_freq_factor": s.low_freq_factor,
-                "high_freq_factor": s.high_freq_factor, "original_max_position_embeddings": s.original_positions as u64,
+                "high_freq_factor": s.high_freq_factor,
+                "original_max_position_embeddings": s.original_positions as u64,
             });
         }
         v

@@ -1,5 +1,5 @@
-//! How a generator is set up for a search: what the deployment says of sampling, and how much memory
-//! goes into it.
+//! How a generator is set up for a search: what the deployment says of sampling, and how much
+//! memory goes into it.
 
 use catamount_search::Deployment;
 

@@ -21,9 +21,12 @@ pub fn save_adapter<B: Backend>(
     std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
     let c = &adapter.config;
     let config = json!({
-        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base, "inference_mode": true,
-        "r": c.rank, "lora_alpha": c.alpha, "lora_dropout": f64::from((c.dropout * 1e6).round()) / 1e6,
-        "target_modules": c.targets, "bias": "none", "fan_in_fan_out": false, "use_rslora": false, "use_dora": false,
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base,
+        "inference_mode": true,
+        "r": c.rank, "lora_alpha": c.alpha,
+        "lora_dropout": f64::from((c.dropout * 1e6).round()) / 1e6,
+        "target_modules": c.targets, "bias": "none", "fan_in_fan_out": false, "use_rslora": false,
+        "use_dora": false,
         "init_lora_weights": true,
     });
     let config = serde_json::to_string_pretty(&config).expect("JSON of plain values");

@@ -64,7 +64,8 @@ impl Tokenizer {
         let model = serde_json::to_value(&model).map_err(|e| Error::Tokenizer(e.to_string()))?;
         Self::assemble(
             model,
-            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
+            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+                "use_regex": true}),
         )
     }
 
@@ -94,20 +95,26 @@ impl Tokenizer {
             names.take(vocab.max(258)).enumerate().map(|(i, name)| (name, json!(i))).collect();
         let model =
             json!({"type": "BPE", "vocab": vocabulary, "merges": [], "ignore_merges": true});
-        let split = json!({"type": "Split", "pattern": {"Regex": " ?[^\\s]+|\\s"}, "behavior": "Isolated", "invert": false});
-        let level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
+        let split = json!({"type": "Split", "pattern": {"Regex": " ?[^\\s]+|\\s"},
+            "behavior": "Isolated", "invert": false});
+        let level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+            "use_regex": false});
         Self::assemble(model, json!({"type": "Sequence", "pretokenizers": [split, level]}))
     }
 
     fn assemble(model: Value, pre_tokenizer: Value) -> Result<Self> {
         let special = |name: &str| {
-            json!({"id": model["vocab"][name], "content": name, "single_word": false, "lstrip": false, "rstrip": false,
+            json!({"id": model["vocab"][name], "content": name, "single_word": false,
+                "lstrip": false, "rstrip": false,
                    "normalized": false, "special": true})
         };
         let json = json!({
-            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-            "added_tokens": [special(SEPARATOR), special(END)], "pre_tokenizer": pre_tokenizer, "model": model,
-            "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+            "post_processor": null,
+            "added_tokens": [special(SEPARATOR), special(END)], "pre_tokenizer": pre_tokenizer,
+            "model": model,
+            "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+            "use_regex": true},
         });
         Self::from_json(&json, None)
     }
@@ -157,7 +164,8 @@ impl Tokenizer {
     pub fn save(&self, folder: &Path) -> Result<()> {
         let text = self.inner.to_string(true).map_err(error)?;
         write_whole(&folder.join("tokenizer.json"), text.as_bytes())?;
-        let config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": self.inner.id_to_token(self.end)});
+        let config = json!({"tokenizer_class": "PreTrainedTokenizerFast",
+            "eos_token": self.inner.id_to_token(self.end)});
         write_whole(&folder.join("tokenizer_config.json"), config.to_string().as_bytes())
     }
 

@@ -206,8 +206,10 @@ fn a_batch_can_be_learned_by_heart() {
 #[test]
 fn the_seven_billion_shape_counts_as_in_the_paper() {
     let json = serde_json::json!({
-        "model_type": "qwen2", "vocab_size": 152064, "hidden_size": 3584, "intermediate_size": 18944,
-        "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4, "tie_word_embeddings": false,
+        "model_type": "qwen2", "vocab_size": 152064, "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+        "tie_word_embeddings": false,
     });
     let config = Config::from_json(&json).unwrap();
     let trainable = LoraConfig::default().parameters(&config);

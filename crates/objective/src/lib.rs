@@ -6,9 +6,11 @@
 //!
 //! let log_p = [-0.1, -4.6, -0.7]; // of the three demonstrated tactics, under the current policy
 //! let weighed = Surrogate::new(Objective::Bfs, 256).weigh(&log_p)?;
-//! assert!(weighed.weights[1] > 0.1 && weighed.weights[0] < 0.01); // only the unlikely tactic still matters
+//! // Only the unlikely tactic still matters.
+//! assert!(weighed.weights[1] > 0.1 && weighed.weights[0] < 0.01);
 //!
-//! let prior = Prior::new(5.0, 0.02)?; // a miss costs five expansions; one in fifty is never recovered from
+//! // A miss costs five expansions; one in fifty is never recovered from.
+//! let prior = Prior::new(5.0, 0.02)?;
 //! let weighed = Surrogate::new(Objective::Bfs, 256).with_prior(prior)?.weigh(&log_p)?;
 //! assert!(weighed.weights[0] > 0.01);
 //! # Ok::<(), catamount_objective::ObjectiveError>(())
@@ -24,6 +26,8 @@
 //! | `bfs`, `dfs` | O(L N) | O(L + N) |
 //! | `rdfs`, `vdfs` | O(L N) | O(L N), O(L sqrt N) beyond four million values |
 //! | `mcts` | O(L N^2) | O(L N) |
+
+#![forbid(unsafe_code)]
 
 mod backtrack;
 mod curve;

@@ -200,8 +200,8 @@ impl Surrogate {
     }
 
     /// The same for many traces, in their order: to the last bit what [`Self::weigh`] says of each.
-    /// `bfs`, `dfs`, `rdfs` and `vdfs` take traces of one length several at a time, because a single
-    /// recurrence is one long chain that the processor waits for.
+    /// `bfs`, `dfs`, `rdfs` and `vdfs` take traces of one length several at a time, because a
+    /// single recurrence is one long chain that the processor waits for.
     pub fn weigh_all(&self, traces: &[&[f64]]) -> Vec<Result<Weighed, ObjectiveError>> {
         let q = self.prior.absorption();
         let retries = matches!(self.objective, Objective::Bfs | Objective::Dfs);

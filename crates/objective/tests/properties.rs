@@ -18,7 +18,8 @@ fn close(got: f64, expected: f64) -> bool {
 
 /// Log-probabilities of every size that occurs: ordinary, hopeless, and within 1e-13 of certain.
 fn log_p() -> impl Strategy<Value = f64> {
-    prop_oneof![4 => -8.0..-0.001f64, 1 => -1000.0..-8.0f64, 1 => (-13.0..-2.0f64).prop_map(|e| -10f64.powf(e)), 1 => Just(0.0)]
+    prop_oneof![4 => -8.0..-0.001f64, 1 => -1000.0..-8.0f64,
+        1 => (-13.0..-2.0f64).prop_map(|e| -10f64.powf(e)), 1 => Just(0.0)]
 }
 
 fn trace(longest: usize) -> impl Strategy<Value = Vec<f64>> {
@@ -36,14 +37,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn fast_versions_equal_the_recurrence(log_p in trace(5), extra in 0u64..30, (kappa, q) in prior(), which in 0..Objective::ALL.len()) {
+    fn fast_versions_equal_the_recurrence(
+        log_p in trace(5), extra in 0u64..30, (kappa, q) in prior(),
+        which in 0..Objective::ALL.len(),
+    ) {
         let objective = Objective::ALL[which];
         // Brute force over MCTS configurations explodes; and the others need no more than this to
         // differ.
-        let log_p = if objective == Objective::Mcts { &log_p[..log_p.len().min(3)] } else { &log_p[..] };
-        let budget = if objective == Objective::Ua { (1 + extra / 3) * log_p.len() as u64 } else { log_p.len() as u64 + extra };
+        let most = if objective == Objective::Mcts { 3 } else { usize::MAX };
+        let log_p = &log_p[..log_p.len().min(most)];
+        let steps = log_p.len() as u64;
+        let budget =
+            if objective == Objective::Ua { (1 + extra / 3) * steps } else { steps + extra };
         let kappa = if matches!(objective, Objective::Pass | Objective::Ua) { 1.0 } else { kappa };
-        let surrogate = Surrogate::new(objective, budget).with_prior(Prior::new(kappa, q).unwrap()).unwrap();
+        let prior = Prior::new(kappa, q).unwrap();
+        let surrogate = Surrogate::new(objective, budget).with_prior(prior).unwrap();
         let fast = surrogate.weigh(log_p).unwrap();
         let slow = by_recurrence(&surrogate, log_p).unwrap().expect("whole quota");
         prop_assert_eq!(fast.feasible, slow.feasible, "{} {:?} {}", objective, log_p, budget);
@@ -57,11 +65,13 @@ proptest! {
 
     #[test]
     fn many_traces_at_once_equal_one_by_one(
-        traces in prop::collection::vec(trace(3), 1..60), budget in 0u64..80, (kappa, q) in prior(), which in 0..Objective::ALL.len(),
+        traces in prop::collection::vec(trace(3), 1..60), budget in 0u64..80, (kappa, q) in prior(),
+        which in 0..Objective::ALL.len(),
     ) {
         let objective = Objective::ALL[which];
         let kappa = if objective == Objective::Pass { 1.0 } else { kappa };
-        let surrogate = Surrogate::new(objective, budget).with_prior(Prior::new(kappa, q).unwrap()).unwrap();
+        let prior = Prior::new(kappa, q).unwrap();
+        let surrogate = Surrogate::new(objective, budget).with_prior(prior).unwrap();
         let mut traces: Vec<&[f64]> = traces.iter().map(Vec::as_slice).collect();
         // Errors stay with their trace.
         traces.insert(traces.len() / 2, &[0.5]);
@@ -72,24 +82,34 @@ proptest! {
     }
 
     #[test]
-    fn the_curve_is_j_at_every_budget(log_p in trace(5), budget in 0u64..120, (kappa, q) in prior(), which in 0..Objective::ALL.len()) {
+    fn the_curve_is_j_at_every_budget(
+        log_p in trace(5), budget in 0u64..120, (kappa, q) in prior(),
+        which in 0..Objective::ALL.len(),
+    ) {
         let objective = Objective::ALL[which];
         let kappa = if objective == Objective::Pass { 1.0 } else { kappa };
         let prior = Prior::new(kappa, q).unwrap();
-        let curve = Surrogate::new(objective, budget).with_prior(prior).unwrap().curve(&log_p).unwrap();
+        let surrogate = Surrogate::new(objective, budget).with_prior(prior).unwrap();
+        let curve = surrogate.curve(&log_p).unwrap();
         prop_assert_eq!(curve.len() as u64, budget + 1);
-        prop_assert!(curve.windows(2).all(|pair| pair[1] >= pair[0] - 1e-14), "{objective} {curve:?}");
+        prop_assert!(curve.windows(2).all(|pair| pair[1] >= pair[0] - 1e-14),
+            "{objective} {curve:?}");
         for (n, &success) in curve.iter().enumerate() {
             let weighed = weigh(objective, n as u64, kappa, q, &log_p);
-            // `ce` says the same at every budget; its one attempt takes as many expansions as steps.
+            // `ce` says the same at every budget; its one attempt takes as many expansions as
+            // steps.
             let possible = weighed.feasible && (objective != Objective::Ce || n >= log_p.len());
             let expected = if possible { weighed.log_success.exp() } else { 0.0 };
-            prop_assert!((success - expected).abs() <= 1e-12 + 1e-9 * expected, "{objective} N={n} {success} {expected}");
+            prop_assert!((success - expected).abs() <= 1e-12 + 1e-9 * expected,
+                "{objective} N={n} {success} {expected}");
         }
     }
 
     #[test]
-    fn never_nan_and_within_bounds(log_p in trace(40), budget in 0u64..600, (kappa, q) in prior(), which in 0..Objective::ALL.len()) {
+    fn never_nan_and_within_bounds(
+        log_p in trace(40), budget in 0u64..600, (kappa, q) in prior(),
+        which in 0..Objective::ALL.len(),
+    ) {
         let objective = Objective::ALL[which];
         let kappa = if objective == Objective::Pass { 1.0 } else { kappa };
         let weighed = weigh(objective, budget, kappa, q, &log_p);
@@ -112,13 +132,16 @@ proptest! {
     /// lem:criticality_revised: w_t = 1 - P(S_L + T_t' <= N) / P(S_L <= N), with P(S_L + T_t') the
     /// trace with step t twice.
     #[test]
-    fn the_retry_weight_is_a_criticality(log_p in prop::collection::vec(-5.0..-0.05f64, 1..6), extra in 1u64..60) {
+    fn the_retry_weight_is_a_criticality(
+        log_p in prop::collection::vec(-5.0..-0.05f64, 1..6), extra in 1u64..60,
+    ) {
         let budget = log_p.len() as u64 + extra;
         let weighed = weigh(Objective::Bfs, budget, 1.0, 0.0, &log_p);
         for t in 0..log_p.len() {
             let mut doubled = log_p.clone();
             doubled.push(log_p[t]);
-            let ratio = (weigh(Objective::Bfs, budget, 1.0, 0.0, &doubled).log_success - weighed.log_success).exp();
+            let twice = weigh(Objective::Bfs, budget, 1.0, 0.0, &doubled).log_success;
+            let ratio = (twice - weighed.log_success).exp();
             prop_assert!((weighed.weights[t] - (1.0 - ratio)).abs() < 1e-10);
         }
     }
@@ -126,17 +149,23 @@ proptest! {
     /// eq:mf_budget_average: the retry weight averages the local criticality h(p_t, B_t) over the
     /// residual budget.
     #[test]
-    fn the_retry_weight_is_a_budget_average(log_p in prop::collection::vec(-4.0..-0.05f64, 2..5), extra in 0u64..40) {
+    fn the_retry_weight_is_a_budget_average(
+        log_p in prop::collection::vec(-4.0..-0.05f64, 2..5), extra in 0u64..40,
+    ) {
         let budget = log_p.len() as u64 + extra;
         let whole = weigh(Objective::Bfs, budget, 1.0, 0.0, &log_p);
         let others = &log_p[1..];
         let cumulative = |n: u64| {
-            if n < others.len() as u64 { 0.0 } else { weigh(Objective::Bfs, n, 1.0, 0.0, others).log_success.exp() }
+            if n < others.len() as u64 {
+                return 0.0;
+            }
+            weigh(Objective::Bfs, n, 1.0, 0.0, others).log_success.exp()
         };
         let mut average = 0.0;
         for rest in others.len() as u64..budget {
             let left = budget - rest;
-            let local = weigh(Objective::Pass, left, 1.0, 0.0, &log_p[..1]); // one tactic, `left` attempts: F(p, k) and h(p, k)
+            // One tactic, `left` attempts: F(p, k) and h(p, k).
+            let local = weigh(Objective::Pass, left, 1.0, 0.0, &log_p[..1]);
             let chance = cumulative(rest) - cumulative(rest - 1);
             average += chance * local.log_success.exp() * local.weights[0];
         }
@@ -145,14 +174,18 @@ proptest! {
 
     /// prop:shared_budget_bracketing_revised: dearer misses push the weight up, towards CE.
     #[test]
-    fn kappa_brackets_the_weight(log_p in prop::collection::vec(-4.0..-0.05f64, 1..5), extra in 0u64..200, kappa in 1.0..20.0f64) {
+    fn kappa_brackets_the_weight(
+        log_p in prop::collection::vec(-4.0..-0.05f64, 1..5), extra in 0u64..200,
+        kappa in 1.0..20.0f64,
+    ) {
         let budget = log_p.len() as u64 + extra;
         let free = weigh(Objective::Bfs, budget, 1.0, 0.0, &log_p);
         let dear = weigh(Objective::Bfs, budget, kappa, 0.0, &log_p);
         let dearest = weigh(Objective::Bfs, budget, 20.0, 0.0, &log_p);
         for t in 0..log_p.len() {
             prop_assert!(free.weights[t] <= dear.weights[t] + 1e-12);
-            prop_assert!(dear.weights[t] <= dearest.weights[t] + 1e-12 && dearest.weights[t] <= 1.0 + 1e-12);
+            prop_assert!(dear.weights[t] <= dearest.weights[t] + 1e-12);
+            prop_assert!(dearest.weights[t] <= 1.0 + 1e-12);
         }
     }
 

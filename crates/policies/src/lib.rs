@@ -7,15 +7,21 @@
 //! use catamount_search::{Policy, Request, Stream};
 //! use catamount_traces::{Step, Theorem, Trace};
 //!
-//! let step = |state: &str, tactic: &str| Step { state: state.into(), tactic: tactic.into(), next: None };
+//! let step = |state: &str, tactic: &str| {
+//!     Step { state: state.into(), tactic: tactic.into(), next: None }
+//! };
 //! let theorem = Theorem { name: "t".into(), ..Theorem::default() };
-//! let trace = Trace { theorem, steps: vec![step("⊢ p → q", "intro h"), step("h : p\n⊢ q", "exact h")] };
+//! let steps = vec![step("⊢ p → q", "intro h"), step("h : p\n⊢ q", "exact h")];
+//! let trace = Trace { theorem, steps };
 //! let mut policy = Ngram::fit(&[trace], 1.0)?;
-//! policy.submit(Request { id: 7, state: "⊢ a → b".into(), samples: 2, stream: Stream::new(1), urn: None });
+//! let (state, stream) = ("⊢ a → b".into(), Stream::new(1));
+//! policy.submit(Request { id: 7, state, samples: 2, stream, urn: None });
 //! let (id, samples) = policy.poll().remove(0);
 //! assert_eq!((id, samples?.len()), (7, 2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod http;
 mod ngram;

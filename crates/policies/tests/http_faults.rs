@@ -132,7 +132,10 @@ fn echo(_: usize, body: &str) -> String {
     assert_eq!((&body["model"], &body["logprobs"]), (&"prover-lora".into(), &1.into()));
     let choices: Vec<_> = (0..body["n"].as_u64().unwrap())
         .rev()
-        .map(|n| serde_json::json!({"text": format!("{}.{n}", body["seed"]), "index": n, "logprobs": {"content": [{"logprob": -2.0}]}}))
+        .map(|n| {
+            serde_json::json!({"text": format!("{}.{n}", body["seed"]), "index": n,
+            "logprobs": {"content": [{"logprob": -2.0}]}})
+        })
         .collect();
     respond("200 OK", &serde_json::json!({ "choices": choices }).to_string())
 }
@@ -170,7 +173,9 @@ fn many_questions_are_answered_each_once() {
             "bad:::" => respond("400 Bad Request", "no"),
             prompt => respond(
                 "200 OK",
-                &serde_json::json!({"choices": [{"text": prompt, "logprobs": {"token_logprobs": [-1]}}]}).to_string(),
+                &serde_json::json!({"choices": [{"text": prompt,
+                    "logprobs": {"token_logprobs": [-1]}}]})
+                .to_string(),
             ),
         }
     });

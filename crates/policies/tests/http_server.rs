@@ -88,7 +88,8 @@ fn a_real_server_and_our_engine_agree_token_by_token() {
         let theirs = post(&url, "/tokenize", serde_json::json!({"content": prompt}));
         let prompt_tokens = tokenizer.encode(prompt).unwrap();
         assert_eq!(theirs["tokens"], serde_json::json!(prompt_tokens), "{prompt}");
-        let body = serde_json::json!({"prompt": prompt, "max_tokens": 24, "logprobs": 1, "temperature": 1.0, "seed": 3});
+        let body = serde_json::json!({"prompt": prompt, "max_tokens": 24, "logprobs": 1,
+            "temperature": 1.0, "seed": 3});
         let answer = post(&url, "/v1/completions", body);
         let content = answer["choices"][0]["logprobs"]["content"].as_array().unwrap();
         // A character of several tokens is reported as one, the earlier of them missing: stop

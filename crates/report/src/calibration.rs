@@ -92,7 +92,8 @@ mod tests {
     fn proofs_along_the_trace_are_told_from_others() {
         let trace = |name: &str| -> Trace {
             let line = format!(
-                r#"{{"name": "{name}", "statement": "s", "steps": [{{"state": "x", "tactic": "a"}}, {{"state": "y", "tactic": "b"}}]}}"#
+                r#"{{"name": "{name}", "statement": "s", "steps": [{}, {}]}}"#,
+                r#"{"state": "x", "tactic": "a"}"#, r#"{"state": "y", "tactic": "b"}"#
             );
             serde_json::from_str(&line).unwrap()
         };

@@ -1,9 +1,9 @@
 //! Comparing cells on the theorems both completed.
 //!
 //! The paired set holds every theorem that both logs completed: an outcome other than `error`, at
-//! some seed, and counts the seeds at which both did. A theorem cut off by a wall-clock cap (`time`) is a failure, as in the paper's first
-//! experiment; one that is missing or errored in either log is in no pair, and is counted and
-//! named.
+//! some seed, and counts the seeds at which both did. A theorem cut off by a wall-clock cap
+//! (`time`) is a failure, as in the paper's first experiment; one that is missing or errored in
+//! either log is in no pair, and is counted and named.
 
 use std::collections::BTreeSet;
 use std::fmt;

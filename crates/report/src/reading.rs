@@ -1,4 +1,5 @@
-//! Which probabilities weights were computed from, as a study left it in `scores/NAME.reading.json`.
+//! Which probabilities weights were computed from, as a study left it in
+//! `scores/NAME.reading.json`.
 
 use std::path::Path;
 

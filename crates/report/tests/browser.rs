@@ -17,10 +17,14 @@ const DRIVER: &str = r#"
 addEventListener('load', () => {
 const saw = { errors: window.failures };
 const at = (id) => document.getElementById(id);
-const set = (id, value) => { at(id).value = value; at(id).dispatchEvent(new Event('input', { bubbles: true })); at(id).dispatchEvent(new Event('change', { bubbles: true })); };
+const set = (id, value) => {
+  at(id).value = value;
+  for (const kind of ['input', 'change']) at(id).dispatchEvent(new Event(kind, { bubbles: true }));
+};
 saw.objectives = [...at('w-objective').options].map((o) => {
   set('w-objective', o.value);
-  return { name: o.value, success: at('w-success').textContent, weights: [...at('w-steps').rows].map((r) => r.cells[4].textContent) };
+  return { name: o.value, success: at('w-success').textContent,
+      weights: [...at('w-steps').rows].map((r) => r.cells[4].textContent) };
 });
 set('w-objective', 'bfs'); set('w-length', 9); saw.rows = at('w-steps').rows.length;
 set('w-objective', 'mcts'); set('w-budget', 3); saw.problem = at('w-problem').textContent;
@@ -37,8 +41,10 @@ for (let t = 0; t < saw.theorems; t++) {
     for (let i = 0; i < Math.min(3, last); i++) at('v-next').click();
     const three = document.querySelectorAll('#v-log li:not(.later)').length;
     set('v-time', last);
-    saw.trees.push({ last, proved, before, three, shown: document.querySelectorAll('#v-log li:not(.later)').length,
-      won: document.querySelectorAll('#v-pane circle.won').length, on: document.querySelectorAll('#v-pane circle.on').length,
+    saw.trees.push({ last, proved, before, three,
+        shown: document.querySelectorAll('#v-log li:not(.later)').length,
+      won: document.querySelectorAll('#v-pane circle.won').length,
+      on: document.querySelectorAll('#v-pane circle.on').length,
       detail: at('v-detail').textContent.includes('proof found') });
   }
 }
@@ -66,13 +72,22 @@ saw.cut = [...document.querySelectorAll('main *')].filter((e) => {
   return wide && !e.closest('.scroll, .pane, pre') && getComputedStyle(e).position !== 'absolute';
 }).map((e) => e.outerHTML.slice(0, 120));
 at('v-rejected').click(); at('v-play').click(); at('v-play').click();
-at('theme').click(); saw.theme = document.documentElement.dataset.theme; at('theme').click(); saw.themeBack = document.documentElement.dataset.theme;
-saw.unlabelled = [...document.querySelectorAll('input, select, button')].filter((e) => !e.closest('label') && !e.getAttribute('aria-label') && !e.textContent.trim()).map((e) => e.outerHTML);
+at('theme').click();
+saw.theme = document.documentElement.dataset.theme;
+at('theme').click();
+saw.themeBack = document.documentElement.dataset.theme;
+const nameless = (e) =>
+  !e.closest('label') && !e.getAttribute('aria-label') && !e.textContent.trim();
+const controls = [...document.querySelectorAll('input, select, button')];
+saw.unlabelled = controls.filter(nameless).map((e) => e.outerHTML);
 saw.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 saw.width = innerWidth;
 setTimeout(() => {
   saw.curves = at('w-curves').querySelectorAll('polyline').length;
-  const out = parent.document.createElement('pre'); out.id = 'saw'; out.textContent = JSON.stringify(saw); parent.document.body.append(out);
+  const out = parent.document.createElement('pre');
+  out.id = 'saw';
+  out.textContent = JSON.stringify(saw);
+  parent.document.body.append(out);
 }, 500);
 });
 "#;

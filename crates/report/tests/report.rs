@@ -180,7 +180,8 @@ fn what_is_missing_or_odd_is_named() {
     );
 
     // With a plan, what was promised counts, not what a table would have room for.
-    let promised = serde_json::json!({"cells": [{"objective": "rdfs", "strategy": "rdfs", "budget": 64, "seed": 7}]});
+    let promised = serde_json::json!({"cells": [{"objective": "rdfs", "strategy": "rdfs",
+        "budget": 64, "seed": 7}]});
     fs::write(dir.path().join("plan.json"), promised.to_string()).unwrap();
     let missing = report(dir.path()).unwrap().missing;
     assert!(

@@ -33,7 +33,10 @@ pub struct DepthFirst {
 
 /// The three variants have no parameters.
 macro_rules! variant {
-    ($(#[$doc:meta])* $variant:ident, $name:literal, $label:literal, $objectives:expr, $how:expr) => {
+    (
+        $(#[$doc:meta])*
+        $variant:ident, $name:literal, $label:literal, $objectives:expr, $how:expr
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $variant;

@@ -2,6 +2,7 @@
 //! proofs are checked.
 
 use catamount_traces::Theorem;
+use serde::{Deserialize, Serialize};
 
 use crate::Identity;
 
@@ -63,6 +64,24 @@ pub enum Checked {
     },
 }
 
+/// How a prover was set up: its name, and settings that the prover of that name understands. Paths
+/// are whole, so that it can be opened from anywhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Which prover.
+    pub prover: String,
+    /// Its settings.
+    pub settings: serde_json::Value,
+}
+
+impl Setup {
+    /// Of a prover; none if its settings cannot be written down.
+    pub fn of(prover: &str, settings: &impl Serialize) -> Option<Self> {
+        let settings = serde_json::to_value(settings).ok()?;
+        Some(Setup { prover: prover.to_string(), settings })
+    }
+}
+
 /// A prover.
 pub trait Environment: Send + Sync {
     /// Opens a theorem at its root state.
@@ -75,5 +94,9 @@ pub trait Environment: Send + Sync {
     /// itself, unless it knows better.
     fn identity(&self) -> Identity {
         Identity::new("environment").with("description", self.describe())
+    }
+    /// How it was set up, so that the same prover can be opened again; none where it cannot say.
+    fn setup(&self) -> Option<Setup> {
+        None
     }
 }

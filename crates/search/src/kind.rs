@@ -75,7 +75,9 @@ macro_rules! strategies {
 
             /// The objectives whose surrogate models it, its own first.
             pub fn objectives(self) -> &'static [&'static str] {
-                match self { $(StrategyKind::$variant => <$method as $crate::Method>::OBJECTIVES),+ }
+                match self {
+                    $(StrategyKind::$variant => <$method as $crate::Method>::OBJECTIVES),+
+                }
             }
 
             /// Its parameters, by their whole names, with what they may be.

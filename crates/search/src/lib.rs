@@ -29,7 +29,7 @@ pub use best_first::{BestFirst, BestFirstSettings};
 pub use catamount_base::Stream;
 pub use deployment::{Deployment, Overrides};
 pub use depth_first::{Backtrack, DepthFirst, Dfs, Rdfs, Vdfs};
-pub use environment::{Checked, Environment, Fault, Session, StateId, Verdict};
+pub use environment::{Checked, Environment, Fault, Session, Setup, StateId, Verdict};
 pub use identity::Identity;
 pub use kind::{Method, StrategyKind, UnknownStrategy};
 pub use monte_carlo::{MonteCarlo, MonteCarloSettings};

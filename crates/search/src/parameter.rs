@@ -146,7 +146,8 @@ fn hint(key: &str, known: &[String]) -> String {
 
 /// One setting of `S`: its name, its range, and where it lives.
 pub struct Parameter<S: 'static> {
-    /// Its name; a strategy's own is prefixed with the strategy's name where others stand beside it.
+    /// Its name; a strategy's own is prefixed with the strategy's name where others stand beside
+    /// it.
     pub name: &'static str,
     /// What it is, for help texts.
     pub help: &'static str,

@@ -8,9 +8,13 @@
 //! use catamount_statistics::Comparison;
 //!
 //! let bfs_256 = Comparison::of_counts(407, 37, 9).unwrap();
-//! assert_eq!(format!("{:+.1} [{:.1}, {:.1}]", bfs_256.gain_pp, bfs_256.ci_low, bfs_256.ci_high), "+6.9 [3.6, 10.1]");
+//! let shown =
+//!     format!("{:+.1} [{:.1}, {:.1}]", bfs_256.gain_pp, bfs_256.ci_low, bfs_256.ci_high);
+//! assert_eq!(shown, "+6.9 [3.6, 10.1]");
 //! assert!(bfs_256.p < 0.001);
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod binomial;
 mod bootstrap;

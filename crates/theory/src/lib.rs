@@ -14,11 +14,13 @@
 //! let chain = ProofTree::chain(&[0.4, 0.25])?;
 //! let found = deployed(&chain, &simulation(StrategyKind::Dfs, 16)?)?;
 //! let surrogate = Surrogate::new(Objective::Dfs, 16).weigh(&chain.log_p())?;
-//! assert!((found.weights[0][15] - surrogate.weights[0]).abs() < 1e-9); // every miss is rejected: the surrogate is exact
+//! // Every miss is rejected: the surrogate is exact.
+//! assert!((found.weights[0][15] - surrogate.weights[0]).abs() < 1e-9);
 //!
 //! let traps = chain.deviate(1, 0.3, &Branch::Trap { depth: 2, valid: 0.5 })?;
 //! let found = deployed(&traps, &simulation(StrategyKind::Dfs, 16)?)?;
-//! assert!(found.weights[0][15] > surrogate.weights[0] + 0.2); // depth-first search does not come back
+//! // Depth-first search does not come back.
+//! assert!(found.weights[0][15] > surrogate.weights[0] + 0.2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

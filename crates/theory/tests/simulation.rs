@@ -261,7 +261,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     /// More budget never hurts, alternative proofs never hurt, and nothing is more than certain.
     #[test]
-    fn success_is_a_probability_that_grows(p in prop::collection::vec(0.05f64..0.95, 1..3), share in 0.05f64..0.9, which in 0usize..6) {
+    fn success_is_a_probability_that_grows(
+        p in prop::collection::vec(0.05f64..0.95, 1..3), share in 0.05f64..0.9, which in 0usize..6,
+    ) {
         let strategy = StrategyKind::ALL[which];
         let chain = ProofTree::chain(&p).unwrap();
         let bypass = chain.clone().deviate(1, share, &Branch::Proof(vec![])).unwrap();

@@ -1,7 +1,7 @@
 //! The project's own trace format: UTF-8 JSON lines, one trace a line.
 //!
 //! ```json
-//! {"name": "id", "statement": "|- ( ph -> ph )", "steps": [{"state": "|- ( ph -> ph )", "tactic": "a1i", "next": "|- ph"}]}
+//! {"name": "id", "statement": "|- x", "steps": [{"state": "|- x", "tactic": "a", "next": "|- y"}]}
 //! ```
 //!
 //! `name` (unique in the file) and `steps` (at least one, in order, each with `state` and a

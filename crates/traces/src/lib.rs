@@ -7,8 +7,16 @@
 //! use catamount_traces::{Step, Steps, Theorem, Trace, jsonl};
 //!
 //! let trace = Trace {
-//!     theorem: Theorem { name: "and_comm".into(), statement: "p ∧ q → q ∧ p".into(), ..Theorem::default() },
-//!     steps: vec![Step { state: "⊢ p ∧ q → q ∧ p".into(), tactic: "tauto".into(), next: Some(String::new()) }],
+//!     theorem: Theorem {
+//!         name: "and_comm".into(),
+//!         statement: "p ∧ q → q ∧ p".into(),
+//!         ..Theorem::default()
+//!     },
+//!     steps: vec![Step {
+//!         state: "⊢ p ∧ q → q ∧ p".into(),
+//!         tactic: "tauto".into(),
+//!         next: Some(String::new()),
+//!     }],
 //! };
 //! let mut bytes = Vec::new();
 //! jsonl::write_to(&mut bytes, [&trace])?;

@@ -77,7 +77,9 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..900) {
+    fn arbitrary_bytes_never_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..900,
+    ) {
         let folder = TempDir::new().unwrap();
         for name in ["x.jsonl", "x.json", "x.parquet", "x"] {
             let _ = validate(&put(&folder, name, &bytes));
@@ -118,14 +120,18 @@ fn sample(name: &str) -> Trace {
 }
 
 const LEANDOJO: &str = r#"[
-  {"file_path": "A.lean", "full_name": "A.one", "start": [3, 1], "end": [5, 9], "commit": "c0ffee", "url": "https://example.org/a",
+  {"file_path": "A.lean", "full_name": "A.one", "start": [3, 1], "end": [5, 9], "commit": "c0ffee",
+      "url": "https://example.org/a",
    "traced_tactics": [
      {"tactic": "constructor", "annotated_tactic": ["constructor", []], "state_before": "⊢ p ∧ q",
       "state_after": "case left\n⊢ p\n\ncase right\n⊢ q"},
-     {"tactic": "all_goals assumption", "state_before": "case left\n⊢ p\n\ncase right\n⊢ q", "state_after": "no goals"}]},
-  {"file_path": "A.lean", "full_name": "A.two", "start": [7, 1], "end": [7, 30], "commit": "c0ffee", "url": "https://example.org/a",
+     {"tactic": "all_goals assumption", "state_before": "case left\n⊢ p\n\ncase right\n⊢ q",
+         "state_after": "no goals"}]},
+  {"file_path": "A.lean", "full_name": "A.two", "start": [7, 1], "end": [7, 30], "commit": "c0ffee",
+      "url": "https://example.org/a",
    "traced_tactics": []},
-  {"file_path": "B.lean", "full_name": "A.one", "start": [1, 1], "end": [2, 2], "commit": "c0ffee", "url": "https://example.org/a",
+  {"file_path": "B.lean", "full_name": "A.one", "start": [1, 1], "end": [2, 2], "commit": "c0ffee",
+      "url": "https://example.org/a",
    "traced_tactics": [{"tactic": "rfl", "state_before": "⊢ 1 = 1", "state_after": "no goals"}]}
 ]"#;
 
@@ -254,7 +260,8 @@ fn formats_are_told_apart() {
 fn validation_lists_everything() {
     let folder = TempDir::new().unwrap();
     let text = concat!(
-        r#"{"name":"a","steps":[{"state":"s","tactic":"t","next":"x"},{"state":"y","tactic":"u","next":"z"}]}"#,
+        r#"{"name":"a","steps":[{"state":"s","tactic":"t","next":"x"},"#,
+        r#"{"state":"y","tactic":"u","next":"z"}]}"#,
         "\n",
         "nonsense\n\n",
         r#"{"name":"a","steps":[{"state":"s","tactic":"t"}]}"#,
@@ -317,11 +324,14 @@ os.chdir(sys.argv[1])
 ours = pq.read_table("ours.parquet").to_pylist()
 assert ours[1]["steps"][1]["tactic"] == "exact h.2" and ours[0]["line"] == 3, ours
 pq.write_table(pa.Table.from_pylist(ours), "nested.parquet", compression="zstd")
-flat = [dict(full_name=r["name"], theorem_statement=r["statement"], file_path=r["file"], line=r["line"], step=i, state_before=s["state"],
+flat = [dict(full_name=r["name"], theorem_statement=r["statement"], file_path=r["file"],
+    line=r["line"], step=i, state_before=s["state"],
         tactic=s["tactic"], state_after=s["next"]) for r in ours for i, s in enumerate(r["steps"])]
 pq.write_table(pa.Table.from_pylist(flat[::-1]), "flat.parquet")
-dojo = [dict(full_name=r["name"], file_path=r["file"], start=[r["line"], 1], theorem_statement=r["statement"], traced_tactics=[
-        dict(state_before=s["state"], tactic=s["tactic"], state_after=s["next"] or "no goals") for s in r["steps"]]) for r in ours]
+dojo = [dict(full_name=r["name"], file_path=r["file"], start=[r["line"], 1],
+    theorem_statement=r["statement"], traced_tactics=[
+        dict(state_before=s["state"], tactic=s["tactic"],
+            state_after=s["next"] or "no goals") for s in r["steps"]]) for r in ours]
 pq.write_table(pa.Table.from_pylist(dojo), "dojo.parquet")
 "#;
     let ran = std::process::Command::new(python)

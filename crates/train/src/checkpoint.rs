@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use catamount_base::Checksums;
+use catamount_base::{AtomicFolder, Checksums};
 use catamount_model::{Backend, Model};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::optimizer::Moments;
 use crate::tensors::{Remote, Tensors, write_tensors};
 use crate::weights::Table;
-use crate::workspace::{Workspace, sync};
 use crate::{Dataset, Error, Recipe, Result, Weigh};
 
 const TENSORS: &str = "state.safetensors";
@@ -210,7 +209,7 @@ impl Checkpoint {
                 opened => return opened,
             }
         }
-        let workspace = Workspace::beside(&target)?;
+        let written = AtomicFolder::create(&target).map_err(Error::file(&target))?;
         let failed = Mutex::new(None);
         let mut tensors = Vec::new();
         for (p, [m, v]) in model.trained().zip(&moments.tensors) {
@@ -220,30 +219,27 @@ impl Checkpoint {
                 tensors.push((format!("{kind}.{}", p.name), remote));
             }
         }
-        let path = workspace.path().join(TENSORS);
+        let path = written.path().join(TENSORS);
         write_tensors(&path, tensors)?;
         if let Some(error) = failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
             return Err(Error::Model(error));
         }
         if let Some(Table(log_p)) = scores {
-            let path = workspace.path().join(SCORES);
+            let path = written.path().join(SCORES);
             let bytes: Vec<u8> = log_p.iter().flat_map(|l| l.to_le_bytes()).collect();
             let view = TensorView::new(Dtype::F64, vec![log_p.len()], &bytes)
                 .map_err(|e| Error::checkpoint(&path, e.to_string()))?;
             write_tensors(&path, [("log_p", view)])?;
         }
-        let path = workspace.path().join(POSITION);
+        let path = written.path().join(POSITION);
         let text = serde_json::to_string_pretty(&position).expect("JSON of plain values");
-        fs::write(&path, text).map_err(Error::file(&path))?;
-        sync(&path)?;
-        let sums = Checksums::of(workspace.path(), [TENSORS, SCORES, POSITION])
-            .map_err(Error::file(workspace.path()))?;
-        let path = workspace.path().join(SUMS);
+        catamount_base::write(&path, text).map_err(Error::file(&path))?;
+        let sums = Checksums::of(written.path(), [TENSORS, SCORES, POSITION])
+            .map_err(Error::file(written.path()))?;
+        let path = written.path().join(SUMS);
         let text = serde_json::to_string_pretty(&sums).expect("JSON of plain values");
-        fs::write(&path, text).map_err(Error::file(&path))?;
-        sync(&path)?;
-        sync(workspace.path())?;
-        workspace.publish(&target)?;
+        catamount_base::write(&path, text).map_err(Error::file(&path))?;
+        written.commit().map_err(Error::file(&target))?;
         let mut all = numbered(folder)?;
         let old = all.len().saturating_sub(keep);
         for (_, path) in all.drain(..old) {

@@ -1,12 +1,11 @@
 //! What a model needs before training, and what is left of it afterwards.
 
-use std::fs;
 use std::path::Path;
 
+use catamount_base::AtomicFolder;
 use catamount_model::{Adapter, Backend, LoraConfig, Model, Tokenizer, save, save_adapter};
 use catamount_search::Stream;
 
-use crate::workspace::{Workspace, sync};
 use crate::{Error, Recipe, Result};
 
 /// Makes a model trainable as the recipe says. With LoRA the base is frozen and a fresh adapter is
@@ -68,22 +67,10 @@ pub fn export<B: Backend>(
     base: &str,
     folder: &Path,
 ) -> Result<()> {
-    let workspace = Workspace::beside(folder)?;
+    let exported = AtomicFolder::create(folder).map_err(Error::file(folder))?;
     match &model.adapter {
-        Some(adapter) => save_adapter(&*model.backend, adapter, base, workspace.path())?,
-        None => save(model, tokenizer, workspace.path())?,
+        Some(adapter) => save_adapter(&*model.backend, adapter, base, exported.path())?,
+        None => save(model, tokenizer, exported.path())?,
     }
-    sync(workspace.path())?;
-    if folder.exists() {
-        let old = Workspace::beside(folder)?;
-        let aside = old.path().join("replaced");
-        fs::rename(folder, &aside).map_err(Error::file(folder))?;
-        if let Err(error) = workspace.publish(folder) {
-            // Back to what was there before.
-            fs::rename(&aside, folder).map_err(Error::file(folder))?;
-            return Err(error);
-        }
-        return Ok(());
-    }
-    workspace.publish(folder)
+    exported.commit().map_err(Error::file(folder))
 }

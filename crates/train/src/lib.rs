@@ -18,7 +18,8 @@
 //!
 //! let (recipe, stop) = (Recipe::default(), AtomicBool::new(false));
 //! let data = Dataset::tokenize(&tokenizer, &traces, recipe.max_tokens)?;
-//! train(&mut model, &data, &Surrogate::new(Objective::Ce, 0), &recipe, &Run::new(Path::new("training"), "warm-up", &stop))?;
+//! let run = Run::new(Path::new("training"), "warm-up", &stop);
+//! train(&mut model, &data, &Surrogate::new(Objective::Ce, 0), &recipe, &run)?;
 //! let warm = Snapshot::take(&model)?;
 //! for objective in [Objective::Ce, Objective::Bfs] {
 //!     warm.restore(&mut model)?;
@@ -38,7 +39,6 @@ mod optimizer;
 mod pack;
 mod plan;
 mod probabilities;
-mod progress;
 mod quantile_map;
 mod recipe;
 mod schedule;
@@ -51,7 +51,6 @@ mod tensors;
 mod train;
 mod validation;
 mod weights;
-mod workspace;
 
 pub use checkpoint::Checkpoint;
 pub use data::{Dataset, Example};

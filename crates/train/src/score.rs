@@ -7,7 +7,6 @@ use catamount_model::{Activations, Backend, Batch, Keep, Model, Tokenizer};
 use catamount_traces::Trace;
 use rayon::prelude::*;
 
-use crate::progress::bar;
 use crate::step::tactic_log_p;
 use crate::{Dataset, Error, Example, Result, Run};
 
@@ -110,16 +109,16 @@ pub fn score_data<B: Backend>(
     let mut acts = Activations::new(model, tokens, Keep::Nothing)?;
     let mut log_p = vec![f64::NAN; data.examples()];
     let name = format!("{} · scoring", run.name);
-    let bar = bar(run.progress, &name, "tactics", 0, data.examples());
+    let bar = run.bar(&name, "tactics", data.examples());
     let items = (0..data.examples()).map(|e| (e, data.example(e)));
     let each = |e: usize, value| log_p[e] = value;
     let mut go_on = |n: usize| {
-        bar.inc(n as u64);
+        bar.advance(n as u64);
         !run.stop.load(Ordering::Relaxed)
     };
     let batch = &mut Batch::new();
     let finished = score_examples(model, temperature, &mut acts, batch, items, each, &mut go_on)?;
-    bar.finish_and_clear();
+    bar.finish();
     Ok(finished.then_some(log_p))
 }
 

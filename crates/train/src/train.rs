@@ -5,15 +5,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use catamount_base::{AtomicFolder, Progress};
 use catamount_model::{Backend, Model};
 
 use crate::checkpoint::{Checkpoint, Identity, Position};
 use crate::metrics::{Measurement, Metrics, Window};
-use crate::progress::bar;
 use crate::score::check_rows;
 use crate::step::Stepper;
 use crate::weights::Table;
-use crate::workspace::Workspace;
 use crate::{Dataset, Error, Plan, Recipe, Refresh, Result, Weigh};
 
 /// Where a run writes and how it behaves.
@@ -24,8 +23,8 @@ pub struct Run<'a> {
     pub folder: &'a Path,
     /// `warm-up`, or the branch's objective.
     pub name: &'a str,
-    /// Continues from the newest sound checkpoint where there is one; without, a run that already has
-    /// checkpoints is refused.
+    /// Continues from the newest sound checkpoint where there is one; without, a run that already
+    /// has checkpoints is refused.
     pub resume: bool,
     /// Shows a bar on the terminal.
     pub progress: bool,
@@ -59,6 +58,14 @@ impl<'a> Run<'a> {
     /// Where the checkpoints are.
     pub fn checkpoints(&self) -> PathBuf {
         self.folder.join(self.name).join("checkpoints")
+    }
+
+    /// Work of this run on display, unless nobody wants to see it.
+    pub(crate) fn bar(&self, name: &str, unit: &str, items: usize) -> Progress {
+        match self.progress {
+            true => Progress::new(items as u64, unit).named(name),
+            false => Progress::hidden(),
+        }
     }
 
     /// Where the metrics are.
@@ -134,7 +141,7 @@ pub fn train<B: Backend>(
         checkpoint.check(&identity)?;
         checkpoint.restore_parameters(model)?;
     }
-    Workspace::clear(&folder)?;
+    AtomicFolder::sweep(&folder).map_err(Error::file(&folder))?;
 
     let mut stepper = Stepper::new(model, data, objective, recipe)?;
     if let Some(validation) = run.validation {
@@ -167,7 +174,8 @@ impl<B: Backend> Session<'_, B> {
         let steps = self.plan.steps();
         let (data, objective, recipe) =
             (self.stepper.data, self.stepper.objective, self.stepper.recipe);
-        let bar = bar(self.run.progress, self.run.name, "steps", self.position.step, steps);
+        let bar = self.run.bar(self.run.name, "steps", steps);
+        bar.resumed_at(self.position.step as u64);
         let mut window = Window::new();
         while self.position.step < steps {
             let step = self.position.step;
@@ -198,7 +206,7 @@ impl<B: Backend> Session<'_, B> {
                     validating.map(|held_out| self.stepper.validate(held_out)).transpose()?;
                 self.metrics.write(&line)?;
                 bar.set_message(format!(
-                    " · loss {:.4} · {:.0} tokens/s",
+                    "loss {:.4} · {:.0} tokens/s",
                     line.loss, line.tokens_per_s
                 ));
                 self.last = Some(line);
@@ -208,7 +216,7 @@ impl<B: Backend> Session<'_, B> {
                 self.save()?;
             }
             if stopped && step < steps {
-                bar.abandon();
+                bar.finish();
                 return Ok(Outcome::Interrupted(self.summary()));
             }
         }
@@ -250,14 +258,13 @@ impl<B: Backend> Session<'_, B> {
         distinct.sort_unstable();
         distinct.dedup();
         let examples = distinct.iter().map(|t| self.stepper.data.trace(*t as usize).len()).sum();
-        let bar =
-            bar(self.run.progress, &format!("{} · scoring", self.run.name), "tactics", 0, examples);
+        let bar = self.run.bar(&format!("{} · scoring", self.run.name), "tactics", examples);
         let stop = self.run.stop;
         let finished = self.stepper.score(traces, &mut self.table, &mut |n| {
-            bar.inc(n as u64);
+            bar.advance(n as u64);
             !stop.load(Ordering::Relaxed)
         })?;
-        bar.finish_and_clear();
+        bar.finish();
         Ok(finished)
     }
 

@@ -8,7 +8,9 @@ use catamount_search::{Overrides, Value};
 use catamount_traces::Share;
 use catamount_train::{Probabilities, Recipe};
 
-use super::{BUDGET, Checked, Refusal, between, once, refuse, setting};
+use super::BUDGET;
+use super::checks::{Checked, Refusal, between, once, refuse};
+use super::evaluation::setting;
 use crate::experiment::{Data, Evaluation, ObjectiveChoice, PriorChoice, TraceChoice, Tune, label};
 use crate::file::{
     AUTO, DataFile, DeployedTemperature, ExperimentFile, ObjectiveFile, ObjectiveName, PriorFile,

@@ -1,6 +1,7 @@
 //! `[policy]`: the server that samples.
 
-use super::{Checked, REQUESTS, between, refuse, seconds};
+use super::REQUESTS;
+use super::checks::{Checked, between, refuse, seconds};
 use crate::experiment::{ModelChoice, Server};
 use crate::file::ExperimentFile;
 use crate::server::TIMEOUT;

@@ -1,9 +1,11 @@
 //! What a file may say, and what each slip is told.
 
 use catamount_search::StrategyKind;
-use catamount_train::Probabilities;
+use catamount_train::{Probabilities, Recipe};
 
 use super::*;
+use crate::experiment::TraceChoice;
+use crate::file::EvaluationFile;
 
 /// The least that a file must say; the rest is the paper's.
 const SHORT: &str = r#"

@@ -14,8 +14,8 @@ use crate::random::Random;
 /// An evaluation that asks a server.
 fn asking(url: &str, out: &str, more: &str) -> String {
     format!(
-        "eval --database toy.mm --theorems data/test.jsonl --limit 2 --policy http:{url} --strategy \
-         bfs --budget 4 --out {out} {more}"
+        "eval --database toy.mm --theorems data/test.jsonl --limit 2 --policy http:{url} \
+         --strategy bfs --budget 4 --out {out} {more}"
     )
 }
 

@@ -140,7 +140,10 @@ fn expr_record(expr: &Expr, at: usize) -> Value {
         BinderInfo::StrictImplicit => "strictImplicit",
         BinderInfo::InstImplicit => "instImplicit",
     };
-    let binder = |b: &Binder| json!({"name": b.name, "type": b.domain, "body": b.body, "binderInfo": info(b)});
+    let binder = |b: &Binder| {
+        json!({"name": b.name, "type": b.domain, "body": b.body,
+        "binderInfo": info(b)})
+    };
     match expr {
         Expr::Variable(i) => json!({"bvar": i, "ie": at}),
         Expr::Sort(l) => json!({"sort": l, "ie": at}),
@@ -151,7 +154,8 @@ fn expr_record(expr: &Expr, at: usize) -> Value {
         Expr::Lambda(b) => json!({"lam": binder(b), "ie": at}),
         Expr::Forall(b) => json!({"forallE": binder(b), "ie": at}),
         Expr::Let { name, domain, value, body } => {
-            let record = json!({"name": name, "type": domain, "value": value, "body": body, "nondep": false});
+            let record = json!({"name": name, "type": domain, "value": value, "body": body,
+                "nondep": false});
             json!({"letE": record, "ie": at})
         }
         Expr::Project { structure, field, of } => {

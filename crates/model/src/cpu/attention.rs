@@ -108,7 +108,9 @@ simd! {
     /// Turns scores into probabilities `p` and `dp` into the scores' gradient, both zero where a
     /// key is hidden. The mean of `dp` is taken over these very numbers: where one key has nearly
     /// all the probability, almost everything cancels.
-    pub fn softmax_backward(p: &mut [f32], dp: &mut [f32], keys: usize, first: usize, scale: f32, lse: &[f32]) {
+    pub fn softmax_backward(
+        p: &mut [f32], dp: &mut [f32], keys: usize, first: usize, scale: f32, lse: &[f32],
+    ) {
         for (i, (p, dp)) in p.chunks_exact_mut(keys).zip(dp.chunks_exact_mut(keys)).enumerate() {
             let seen = first + i + 1;
             p[seen..].fill(0.0);

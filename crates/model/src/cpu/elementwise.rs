@@ -102,7 +102,9 @@ pub fn add_rms_norm(
 
 simd! {
     /// One row: `dx += rstd * (w dout - x rstd² mean(x w dout))`, and the row's share of dweight.
-    pub fn norm_row_backward(x: &[f32], weight: &[f32], rstd: f32, dout: &[f32], dx: &mut [f32], dweight: &mut [f32]) {
+    pub fn norm_row_backward(
+        x: &[f32], weight: &[f32], rstd: f32, dout: &[f32], dx: &mut [f32], dweight: &mut [f32],
+    ) {
         let mut lanes = [0.0f32; LANES];
         for ((x, w), d) in x.chunks(LANES).zip(weight.chunks(LANES)).zip(dout.chunks(LANES)) {
             for (((lane, x), w), d) in lanes.iter_mut().zip(x).zip(w).zip(d) {
@@ -200,7 +202,9 @@ simd! {
 }
 
 simd! {
-    pub fn swiglu_row_backward(gate: &[f32], up: &[f32], dout: &[f32], dgate: &mut [f32], dup: &mut [f32]) {
+    pub fn swiglu_row_backward(
+        gate: &[f32], up: &[f32], dout: &[f32], dgate: &mut [f32], dup: &mut [f32],
+    ) {
         for ((((g, u), d), dg), du) in gate.iter().zip(up).zip(dout).zip(dgate).zip(dup) {
             let s = 1.0 / (1.0 + exp(-g));
             *du = d * g * s;

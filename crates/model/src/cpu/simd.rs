@@ -7,7 +7,10 @@ use std::sync::OnceLock;
 /// Compiles a function's body for AVX-512, for AVX2 with FMA, and for the target's baseline; calls
 /// the best one.
 macro_rules! simd {
-    ($(#[$meta:meta])* pub fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    (
+        $(#[$meta:meta])*
+        pub fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block
+    ) => {
         $(#[$meta])*
         #[inline]
         pub fn $name($($arg: $ty),*) $(-> $ret)? {

@@ -37,16 +37,21 @@ impl Gguf {
             for (id, (kind, token)) in kinds.iter().zip(&tokens).enumerate() {
                 // 3 is a control token, 4 one added by a user.
                 if let Meta::Number(kind @ (3.0 | 4.0)) = *kind {
-                    added.push(json!({"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
+                    added.push(json!({"id": id, "content": token, "single_word": false,
+                        "lstrip": false, "rstrip": false,
                                       "normalized": false, "special": kind == 3.0}));
                 }
             }
         }
-        let level = |regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": regex});
+        let level = |regex: bool| {
+            json!({"type": "ByteLevel", "add_prefix_space": false,
+            "trim_offsets": true, "use_regex": regex})
+        };
         let pre = match self.text("tokenizer.ggml.pre").unwrap_or("gpt-2") {
             "gpt-2" | "default" => level(true),
             "smollm" => {
-                json!({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true}, level(true)]})
+                json!({"type": "Sequence", "pretokenizers": [{"type": "Digits",
+                    "individual_digits": true}, level(true)]})
             }
             name @ ("qwen2" | "llama-bpe") => {
                 // Words, digits (one by one, or up to three), punctuation and blanks apart, as
@@ -56,7 +61,8 @@ impl Gguf {
                     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{{L}}\\p{{N}}]?\\p{{L}}+|{digits}| \
                      ?[^\\s\\p{{L}}\\p{{N}}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
                 );
-                let split = json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false});
+                let split = json!({"type": "Split", "pattern": {"Regex": pattern},
+                    "behavior": "Isolated", "invert": false});
                 json!({"type": "Sequence", "pretokenizers": [split, level(false)]})
             }
             other => {
@@ -66,7 +72,8 @@ impl Gguf {
             }
         };
         let json = json!({
-            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+            "post_processor": null,
             "added_tokens": added, "pre_tokenizer": pre, "decoder": level(true),
             "model": {"type": "BPE", "vocab": vocabulary, "merges": merges, "ignore_merges": false},
         });

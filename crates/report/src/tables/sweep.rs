@@ -10,9 +10,9 @@ use crate::run::Run;
 use crate::table::{Entry, Table, field};
 
 /// What differs with several seeds.
-const POOLED: &str = "Seeds are pooled, the theorem being the unit: a theorem counts the sum of its \
-                      seeds' differences, the interval has the theorems' variance, and p is the \
-                      exact sign-flip test over theorems. Over seeds: the smallest and the \
+const POOLED: &str = "Seeds are pooled, the theorem being the unit: a theorem counts the sum of \
+                      its seeds' differences, the interval has the theorems' variance, and p is \
+                      the exact sign-flip test over theorems. Over seeds: the smallest and the \
                       largest gain of a single seed, and their standard deviation. ";
 
 fn over_seeds(spread: Spread) -> String {
@@ -68,10 +68,10 @@ pub(super) fn table(run: &Run, control: &str) -> Option<Table> {
         name: if control == CONTROL { "sweep".into() } else { "sweep-tuned".into() },
         title: format!("Paired gain over {}", Objective::parse(control).label()),
         caption: format!(
-            "{}n: theorems both completed; b and c: solved by the objective only and by the control only. \
-             The 95 % interval uses the variance (b + c)/n\u{b2}; p is the exact two-sided \
-             McNemar test, and Holm p corrects it for the {} comparisons of this table. *: p < \
-             0.05; bold: Holm p < 0.05.",
+            "{}n: theorems both completed; b and c: solved by the objective only and by the \
+             control only. The 95 % interval uses the variance (b + c)/n\u{b2}; p is the exact \
+             two-sided McNemar test, and Holm p corrects it for the {} comparisons of this table. \
+             *: p < 0.05; bold: Holm p < 0.05.",
             if several { POOLED } else { "" },
             rows.len()
         ),

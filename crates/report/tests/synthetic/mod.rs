@@ -107,6 +107,7 @@ pub fn manifest(
         objective: objective.into(),
         policy: format!("synthetic policy trained with {objective}"),
         environment: "synthetic environment 1".into(),
+        setup: None,
         pool: Pool {
             file: "data/heldout.jsonl".into(),
             theorems,
@@ -301,9 +302,14 @@ fn write_rest(dir: &Path, plan: &Plan) {
         let lines: String = (0..=20)
             .map(|k| {
                 let t = f64::from(k) / 20.0;
-                let p: Vec<f64> = QUANTILES.iter().map(|i| i.powf(4.0 - 2.0 * t).max(1e-7)).collect();
-                let w: Vec<f64> = QUANTILES.iter().map(|i| if objective == "ce" { 1.0 } else { i.powf(1.0 + t) }).collect();
-                json!({"step": k * 50, "loss": 2.0 * (-t).exp() + 0.1, "ce": 2.1 * (-0.9 * t).exp(), "objective": objective, "p_quantiles": p, "w_quantiles": w}).to_string() + "\n"
+                let probability = |i: &f64| i.powf(4.0 - 2.0 * t).max(1e-7);
+                let p: Vec<f64> = QUANTILES.iter().map(probability).collect();
+                let weight = |i: &f64| if objective == "ce" { 1.0 } else { i.powf(1.0 + t) };
+                let w: Vec<f64> = QUANTILES.iter().map(weight).collect();
+                json!({"step": k * 50, "loss": 2.0 * (-t).exp() + 0.1, "ce": 2.1 * (-0.9 * t).exp(),
+                    "objective": objective, "p_quantiles": p, "w_quantiles": w})
+                .to_string()
+                    + "\n"
             })
             .collect();
         fs::write(dir.join("training").join(format!("{objective}.metrics.jsonl")), lines).unwrap();
@@ -319,7 +325,9 @@ fn write_rest(dir: &Path, plan: &Plan) {
         .collect();
     fs::write(dir.join("data/heldout.jsonl"), pool).unwrap();
     let plan_json = json!({
-        "title": "Synthetic study", "commit": "0123abc", "seeds": {"experiment": 7, "warm_up": 7, "branch": 7}, "data_hash": "9f2e", "command": "catamount run synthetic.toml",
+        "title": "Synthetic study", "commit": "0123abc",
+        "seeds": {"experiment": 7, "warm_up": 7, "branch": 7}, "data_hash": "9f2e",
+        "command": "catamount run synthetic.toml",
         "versions": {"catamount": "0.1.0", "rustc": "1.95"},
         "experiment": {"name": "Synthetic study", "seed": 7, "model": null, "evaluation": {"budgets": plan.budgets}},
     });

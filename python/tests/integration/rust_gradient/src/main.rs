@@ -40,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let data = Dataset::tokenize(&tokenizer, &traces, recipe.max_tokens)?;
     let surrogate = Surrogate::new(objective.parse::<Objective>()?, budget.parse()?);
     let (out, stop) = (Path::new(out), AtomicBool::new(false));
-    let outcome = train(&mut model, &data, &surrogate, &recipe, &Run::new(&out.join("run"), objective, &stop))?;
+    let outcome = train(&mut model, &data, &surrogate, &recipe,
+        &Run::new(&out.join("run"), objective, &stop))?;
     let last = outcome.summary().last.as_ref().ok_or("the trainer took no step")?;
     save(&model, &tokenizer, out)?;
     println!("{{\"steps\": {}, \"loss\": {}, \"tactics\": \

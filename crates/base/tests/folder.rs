@@ -1,0 +1,39 @@
+//! A folder is the old one or the complete new one.
+
+use std::fs;
+
+use catamount_base::AtomicFolder;
+
+#[test]
+fn a_folder_appears_whole_and_replaces_whole() {
+    let place = tempfile::tempdir().unwrap();
+    let target = place.path().join("deep").join("model");
+    let dropped = AtomicFolder::create(&target).unwrap();
+    fs::write(dropped.path().join("half"), "x").unwrap();
+    drop(dropped);
+    assert!(!target.exists());
+    for text in ["one", "two"] {
+        let folder = AtomicFolder::create(&target).unwrap();
+        fs::write(folder.path().join(text), text).unwrap();
+        folder.commit().unwrap();
+        let names: Vec<_> =
+            fs::read_dir(&target).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, [text], "nothing of the old one is left");
+    }
+    assert_eq!(fs::read_dir(place.path().join("deep")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_a_killed_process_left_is_swept_and_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir_all(at(".model.1.0.unfinished")).unwrap();
+    fs::write(at(".plan.json.1.0.unfinished"), "").unwrap();
+    fs::write(at("mine.unfinished"), "").unwrap();
+    fs::create_dir(at("model")).unwrap();
+    AtomicFolder::sweep(place.path()).unwrap();
+    let mut names: Vec<_> =
+        fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["mine.unfinished", "model"]);
+}

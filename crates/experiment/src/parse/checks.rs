@@ -1,0 +1,58 @@
+//! What is asked of a value before it is believed, and how it is refused.
+
+use std::time::Duration;
+
+/// Ten years, in seconds: longer is no limit at all.
+const LONGEST: f64 = 3.2e8;
+
+/// A setting that cannot be followed.
+pub(super) struct Refusal {
+    pub key: String,
+    pub reason: String,
+}
+
+pub(super) type Checked<T> = std::result::Result<T, Refusal>;
+
+pub(super) fn refuse<T>(key: impl Into<String>, reason: impl Into<String>) -> Checked<T> {
+    Err(Refusal { key: key.into(), reason: reason.into() })
+}
+
+pub(super) fn between<T: PartialOrd + std::fmt::Display>(
+    key: &str,
+    value: T,
+    least: T,
+    most: T,
+) -> Checked<()> {
+    if value < least || value > most {
+        return refuse(key, format!("is {value}; it must be from {least} to {most}"));
+    }
+    Ok(())
+}
+
+pub(super) fn positive(key: &str, value: Option<usize>) -> Checked<()> {
+    match value {
+        Some(0) => refuse(key, "is 0; it must be at least 1, or be left out for no limit"),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn seconds(key: &str, value: Option<f64>) -> Checked<Option<Duration>> {
+    let Some(seconds) = value else { return Ok(None) };
+    if !(seconds > 0.0 && seconds <= LONGEST) {
+        return refuse(
+            key,
+            format!("is {seconds}; it must be a positive number of seconds, or be left out"),
+        );
+    }
+    Ok(Some(Duration::from_secs_f64(seconds)))
+}
+
+/// Every value at most once.
+pub(super) fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Checked<()> {
+    for (index, value) in values.iter().enumerate() {
+        if values[..index].contains(value) {
+            return refuse(format!("{key}[{index}]"), format!("{value} stands there twice"));
+        }
+    }
+    Ok(())
+}

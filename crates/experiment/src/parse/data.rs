@@ -1,0 +1,79 @@
+//! `[data]`: which prover, and which traces.
+
+use super::checks::{Checked, positive, refuse};
+use crate::experiment::{Data, Environment, TraceChoice};
+use crate::file::{DataFile, ProverName};
+
+pub(super) fn data(file: &DataFile) -> Checked<Data> {
+    let only = |key: &str, given: bool, prover: &str| {
+        if given {
+            refuse(format!("data.{key}"), format!("is for {prover}, not for this environment"))
+        } else {
+            Ok(())
+        }
+    };
+    let environment = match file.environment {
+        ProverName::Metamath => {
+            only("project", file.project.is_some(), "Lean")?;
+            let Some(database) = file.database.clone() else {
+                return refuse(
+                    "data.database",
+                    "is missing: the Metamath database, such as \"set.mm\"",
+                );
+            };
+            Environment::Metamath { database, first: file.first }
+        }
+        ProverName::Lean => {
+            only("database", file.database.is_some(), "Metamath")?;
+            only("first", file.first.is_some(), "Metamath")?;
+            Environment::Lean { project: file.project.clone() }
+        }
+    };
+    let traces = match (&file.traces, &file.train, &file.valid, &file.test) {
+        (None, None, None, None) => TraceChoice::Own,
+        (Some(traces), None, None, None) => TraceChoice::File(traces.clone()),
+        (None, Some(train), Some(valid), Some(test)) => {
+            TraceChoice::Parts { train: train.clone(), valid: valid.clone(), test: test.clone() }
+        }
+        (Some(_), ..) => {
+            return refuse(
+                "data.traces",
+                "stands beside a part; give either one file to be split, or train, valid and test",
+            );
+        }
+        _ => {
+            let missing = [("train", &file.train), ("valid", &file.valid), ("test", &file.test)];
+            let missing = missing.iter().find(|(_, path)| path.is_none());
+            let key = missing.map_or("train", |(key, _)| key);
+            return refuse(
+                format!("data.{key}"),
+                "is missing: a benchmark's parts are train, valid and test",
+            );
+        }
+    };
+    if traces == TraceChoice::Own
+        && let Environment::Lean { project: Some(project) } = &environment
+    {
+        return refuse(
+            "data.traces",
+            format!(
+                "is missing: trace the project first, with `catamount data trace-lean PATH \
+                 --project {} --out traces.jsonl`",
+                project.display()
+            ),
+        );
+    }
+    if traces != TraceChoice::Own && file.first.is_some() {
+        return refuse("data.first", "is for the database's own proofs, not for a file of traces");
+    }
+    positive("data.first", file.first)?;
+    positive("data.limit", file.limit)?;
+    Ok(Data {
+        environment,
+        traces,
+        origin: file.source.clone(),
+        steps: file.steps,
+        split: file.split,
+        limit: file.limit,
+    })
+}

@@ -1,0 +1,133 @@
+use std::collections::HashSet;
+
+use super::*;
+use crate::presets::{PRESETS, preset};
+
+#[test]
+fn no_two_steps_of_a_preset_share_a_name_a_key_or_a_file() {
+    for (name, ..) in PRESETS {
+        let plan = Plan::new(&preset(name).unwrap(), "source").unwrap();
+        let mut seen = HashSet::new();
+        for planned in &plan.steps {
+            assert!(seen.insert(planned.name.clone()) && seen.insert(planned.key.clone()));
+            assert!(seen.insert(format!("id {}", planned.step.id())), "{}", planned.name);
+            for file in planned.step.outputs().made {
+                assert!(seen.insert(format!("file {}", file.display())), "{file:?}");
+            }
+        }
+    }
+}
+
+/// What people call an objective is never where its files are.
+#[test]
+fn names_cannot_escape_or_evict() {
+    let names = ["/etc/x", "../../x", "warm-up", "a b", "a-b", "a@16", "x.trees"];
+    let objectives: String = names
+        .iter()
+        .map(|name| format!("[[objectives]]\nobjective = \"bfs\"\nname = \"{name}\"\n"))
+        .collect();
+    let text = format!(
+        "name = \"n\"\ndata = {{ environment = \"metamath\", database = \"x.mm\" }}\nmodel = \
+             {{ base = \"b\" }}\nevaluation = {{ budgets = [16, 64] }}\n{objectives}"
+    );
+    let experiment = Experiment::parse(&text, "x.toml").unwrap();
+    let plan = Plan::new(&experiment, "source").unwrap();
+    let mut files = HashSet::new();
+    for file in plan.steps.iter().flat_map(|planned| planned.step.outputs().made) {
+        let parts: Vec<_> = file.components().collect();
+        let normal = parts.iter().all(|part| matches!(part, std::path::Component::Normal(_)));
+        assert!(normal && parts.len() <= 2, "{}", file.display());
+        let shown = file.display().to_string();
+        assert!(files.insert(shown.clone()), "{shown} is made by two steps");
+    }
+}
+
+#[test]
+fn objectives_share_folds_and_scores() {
+    let text = r#"
+name = "n"
+probabilities = "cross-fitted"
+folds = 2
+data = { environment = "metamath", database = "x.mm" }
+model = { base = "b" }
+objectives = [
+    { objective = "ce" },
+    { objective = "ua" },
+    { objective = "bfs", temperature = "deployed" },
+    { objective = "bfs", name = "cool", temperature = "deployed", floor = 0.1 },
+    { objective = "bfs", name = "plain", probabilities = "training" },
+]
+"#;
+    let plan = Plan::new(&Experiment::parse(text, "x.toml").unwrap(), "source").unwrap();
+    let names: Vec<&str> = plan.steps.iter().map(|planned| planned.name.as_str()).collect();
+    let wanted = [
+        "data",
+        "warm-up",
+        "branch ce",
+        "fold 1 of 2",
+        "fold 2 of 2",
+        "scores cross-fitted-2 t1",
+        "branch ua",
+        "scores cross-fitted-2 t0.8",
+        "branch bfs",
+        "branch cool",
+        "branch plain",
+    ];
+    assert_eq!(names[..wanted.len()], wanted);
+}
+
+/// Candidates rest on the study's probabilities, and their floors are in their recipes.
+#[test]
+fn candidates_share_scores_and_have_their_floors() {
+    let text = r#"
+name = "n"
+probabilities = "mapped"
+data = { environment = "metamath", database = "x.mm" }
+model = { base = "b" }
+branch = { temperature = 0.9, weights = { min = 0.05 } }
+objectives = [{ objective = "ce" }, { objective = "auto" }]
+evaluation = { strategies = ["bfs"], budgets = [64] }
+tune = { objectives = ["ua"], floors = [0, 0.2] }
+"#;
+    let experiment = Experiment::parse(text, "x.toml").unwrap();
+    let plan = Plan::new(&experiment, "source").unwrap();
+    let scores = plan.steps.iter().filter(|planned| matches!(planned.step, Step::Scores(_)));
+    assert_eq!(scores.map(|planned| &planned.name).collect::<Vec<_>>(), ["scores mapped t0.9"]);
+    let branches = plan.steps.iter().filter_map(|planned| match &planned.step {
+        Step::Branch(branch) => Some(branch),
+        _ => None,
+    });
+    let made: Vec<_> = branches
+        .map(|branch| {
+            let recipe = branch.objective.recipe(&experiment.branch);
+            (branch.scoring.is_some(), recipe.temperature, recipe.weights.min)
+        })
+        .collect();
+    let (plain, raised) = ((true, 0.9, 0.05), (true, 0.9, 0.2));
+    assert_eq!(made, [(false, 0.9, 0.05), plain, raised, plain, raised]);
+    // What is held against searches only rests on no scores.
+    let calibration = Plan::calibration(&experiment, "source").unwrap();
+    assert!(calibration.steps.iter().all(|p| !matches!(p.step, Step::Scores(_))));
+}
+
+#[test]
+fn a_change_reaches_what_depends_on_it_and_nothing_else() {
+    let before = preset("demo").unwrap();
+    let keys = |experiment: &Experiment| {
+        let plan = Plan::new(experiment, "source").unwrap();
+        plan.steps.into_iter().map(|planned| (planned.name, planned.key)).collect::<Vec<_>>()
+    };
+    let text = PRESETS[0].2;
+    let changed = |old: &str, new: &str| {
+        let after = Experiment::parse(&text.replace(old, new), "demo.toml").unwrap();
+        let pairs = keys(&before).into_iter().zip(keys(&after));
+        let changed = pairs.filter(|((_, old), (_, new))| old != new);
+        changed.map(|((name, _), _)| name).collect::<Vec<String>>()
+    };
+    let limit = changed("limit = 220", "limit = 221");
+    assert!(limit.iter().all(|name| name.starts_with("cell") || name == "report"), "{limit:?}");
+    // Longer held-out theorems are not in data that were extracted without them.
+    let steps = changed("steps = \"2-5\"", "steps = \"2-15\"");
+    assert!(steps.contains(&"data".to_string()), "{steps:?}");
+    assert_eq!(changed("concurrency = 220", "concurrency = 64"), Vec::<String>::new());
+}
