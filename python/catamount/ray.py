@@ -1,9 +1,12 @@
-"""One cell of an evaluation, spread over a Ray cluster.
+"""A whole study, or one cell of an evaluation, spread over a Ray cluster.
 
     import catamount.ray
+    catamount.ray.run("experiment.toml", out="study")
     catamount.ray.search("test.jsonl", policy=policy, strategy="bfs", budget=256, out="cells/bfs.jsonl")
 
-Workers are actors, each with a prover and a policy of its own; they are handed a few theorems at a time and return records.
+`run` has the program schedule the steps of a study (`catamount run --ray`); each becomes a Ray task. `search` is for policies
+in Python: its workers are actors, each with a prover and a policy of its own; they are handed a few theorems at a time and
+return records.
 Only the caller writes, and the log is the truth: a theorem is done once its record is in the log, and a record that is there
 is never written again. When a worker or a node is lost its theorems go to another worker. As a search depends on nothing but
 its theorem and the seed, the finished log is the one that `catamount.search` writes, byte for byte.
@@ -13,6 +16,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 import time
 import warnings
 from collections import deque
@@ -26,12 +32,49 @@ from .evaluation import Run, Theorems, plan
 from .policy import _Native
 from .traces import Path
 
-__all__ = ["search"]
+__all__ = ["run", "search"]
 
 FAILED_STARTS = 3
 """Starts that may fail in a row, per worker."""
 PATIENCE = 60.0
 """Seconds without a sign of life after which the caller is told."""
+
+
+def run(
+    experiment: Path,
+    *,
+    out: Path | None = None,
+    address: str | None = None,
+    device: str = "auto",
+    objects: bool = False,
+    verify: bool = True,
+    program: Sequence[str] | None = None,
+) -> None:
+    """Does a study over a Ray cluster; as `catamount run`, it goes on where it was, and gives the same folder.
+
+    experiment: the experiment's file, or a preset's name.
+    out: the study's folder, which all nodes must see at this place; if not given, named after the experiment.
+    address: the cluster's; if not given, the one that Ray is connected to, else a new one on this machine.
+    device: "cpu" where models are to compute on processors although nodes have GPUs.
+    objects: nodes do not see the folder; its files travel through Ray's object store.
+    program: how to start the program, on every node; the `catamount` on the path if not given, else this package's.
+    """
+    if address is None:
+        address = ray.get_runtime_context().gcs_address if ray.is_initialized() else "local"
+    if program is None:
+        found = shutil.which("catamount")
+        program = [found] if found is not None else [sys.executable, "-m", "catamount"]
+    command = [*program, "run", os.fspath(experiment), "--ray", address, "--device", device]
+    command += [] if out is None else ["--out", os.fspath(out)]
+    command += ["--ray-objects"] if objects else []
+    command += [] if verify else ["--no-verify"]
+    environment = {**os.environ, "CATAMOUNT_PYTHON": sys.executable}
+    if len(program) == 1:
+        environment["CATAMOUNT_PROGRAM"] = program[0]
+    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True)
+    sys.stderr.write(done.stderr)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().rpartition("error: ")[2] or f"exit status {done.returncode}")
 
 
 class Worker:

@@ -40,6 +40,23 @@ fn without_password(argument: &str) -> String {
     }
 }
 
+/// Names the program that processes of a study are started with, where it is not this one's path.
+const PROGRAM: &str = "CATAMOUNT_PROGRAM";
+
+/// How this program is started again: by its own path, or in Python as the package's module.
+pub fn program() -> std::io::Result<Vec<String>> {
+    if let Some(named) = std::env::var(PROGRAM).ok().filter(|named| !named.is_empty()) {
+        return Ok(vec![named]);
+    }
+    let path = std::env::current_exe()?;
+    let own = path.file_stem().is_some_and(|stem| stem == "catamount");
+    let mut program = vec![path.display().to_string()];
+    if !own {
+        program.extend(["-m", "catamount"].map(String::from));
+    }
+    Ok(program)
+}
+
 /// The commit this binary was built from, where that is known.
 pub fn commit() -> Option<String> {
     option_env!("CATAMOUNT_COMMIT").map(String::from)

@@ -1,5 +1,6 @@
 //! `--device`: where models compute.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -18,11 +19,73 @@ pub enum Device {
     Cuda(usize),
 }
 
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Auto => f.write_str("auto"),
+            Device::Cpu => f.write_str("cpu"),
+            Device::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+/// One device, or several that processes are spread over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// One, for one process.
+    One(Device),
+    /// Several, each with a process of its own.
+    Several(Vec<Device>),
+    /// Every GPU of this machine.
+    AllCards,
+}
+
+impl FromStr for Devices {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "cuda:all" {
+            return Ok(Devices::AllCards);
+        }
+        let devices: Vec<Device> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        if let [one] = devices[..] {
+            return Ok(Devices::One(one));
+        }
+        for (index, device) in devices.iter().enumerate() {
+            match device {
+                Device::Auto => return Err("`auto` is one device; name them all".to_string()),
+                Device::Cuda(_) if devices[..index].contains(device) => {
+                    return Err(format!("{device} stands there twice"));
+                }
+                _ => {}
+            }
+        }
+        Ok(Devices::Several(devices))
+    }
+}
+
+impl Devices {
+    /// The devices, by name; none where one process is enough.
+    pub fn several(&self) -> Result<Option<Vec<Device>>> {
+        match self {
+            Devices::One(_) => Ok(None),
+            Devices::Several(devices) => Ok(Some(devices.clone())),
+            Devices::AllCards => match Cuda::count() {
+                Ok(0) => bail!("--device cuda:all: the driver shows no GPU (see nvidia-smi)"),
+                Ok(count) => Ok(Some((0..count).map(Device::Cuda).collect())),
+                Err(error) => bail!("--device cuda:all: {error}"),
+            },
+        }
+    }
+}
+
 impl FromStr for Device {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
+            // The processor's number only tells several processes apart.
+            Some(("cpu", number)) if number.parse::<usize>().is_ok() => Ok(Device::Cpu),
             None if text == "auto" => Ok(Device::Auto),
             None if text == "cpu" => Ok(Device::Cpu),
             None if text == "cuda" => Ok(Device::Cuda(0)),

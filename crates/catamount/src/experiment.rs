@@ -11,8 +11,12 @@ use catamount_experiment::{
 use catamount_model::Backend;
 use catamount_report::CALIBRATIONS;
 
-use crate::device::{Device, OnDevice};
-use crate::{command, stop};
+use crate::cluster::{Address, Cluster};
+use crate::device::{Devices, OnDevice};
+use crate::fleet::{Invocation, Work};
+use crate::processes::Processes;
+use crate::step::{Probe, TOKEN};
+use crate::{command, forecast, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -23,12 +27,25 @@ pub struct Arguments {
     /// Folder of the study; named after the experiment if not given.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// auto, cpu or cuda:0.
+    /// auto, cpu or cuda:0; cuda:all or a list (cuda:0,cuda:1) spreads steps over several, by
+    /// processes.
     #[arg(long, default_value = "auto")]
-    device: Device,
+    device: Devices,
+    /// Spread the steps over a Ray cluster: at an address, or a new one on this machine.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "local")]
+    ray: Option<String>,
+    /// With --ray: nodes do not see the study's folder; its files travel through Ray's object
+    /// store.
+    #[arg(long, requires = "ray")]
+    ray_objects: bool,
     /// Print the plan, with what is up to date and what the rest costs, and do nothing.
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run: the plan as JSON.
+    #[arg(long, requires = "dry_run")]
+    json: bool,
+    #[command(flatten)]
+    forecast: forecast::Arguments,
     /// Print the experiment's file (to start one of your own from a preset) and do nothing.
     #[arg(long)]
     print: bool,
@@ -64,7 +81,7 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
         print!("{}", text(name, path)?);
         return Ok(());
     }
-    let experiment = if path.exists() { Experiment::read(path)? } else { preset(name)? };
+    let experiment = read(name)?;
     let stem =
         path.file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy().into_owned());
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
@@ -82,7 +99,15 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
             String::new()
         });
         for (experiment, folder) in seeds(experiment, &folder) {
-            print!("{}", plan(&experiment, &source, scope)?.describe(&experiment, &folder));
+            let plan = plan(&experiment, &source, scope)?;
+            if arguments.json {
+                let outline = plan.outline(&experiment, &folder);
+                println!("{}", serde_json::to_string_pretty(&outline)?);
+            } else if let Some(machines) = arguments.forecast.machines() {
+                arguments.forecast.show(&plan.outline(&experiment, &folder), machines)?;
+            } else {
+                print!("{}", plan.describe(&experiment, &folder));
+            }
         }
         return Ok(());
     }
@@ -94,7 +119,10 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
             eprintln!("seed {}", experiment.seed);
         }
         let plan = plan(&experiment, &source, scope)?;
-        last = arguments.device.run(Job { experiment, plan, folder: folder.clone(), verify })?;
+        let crew = spread(arguments, name, &experiment, &plan, &folder, scope)?;
+        if !crew && let Devices::One(device) = &arguments.device {
+            last = device.run(Job { experiment, plan, folder: folder.clone(), verify })?;
+        }
         match scope {
             Scope::Calibration => show_calibrations(&folder)?,
             Scope::Tuning => show_choices(&folder)?,
@@ -108,6 +136,55 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
         show(&report);
     }
     Ok(())
+}
+
+/// An experiment by its file, or a preset by its name.
+pub fn read(name: &str) -> Result<Experiment> {
+    let path = Path::new(name);
+    Ok(if path.exists() { Experiment::read(path)? } else { preset(name)? })
+}
+
+/// Has a study done by several processes, here or on a cluster; false if one is enough.
+fn spread(
+    arguments: &Arguments,
+    name: &str,
+    experiment: &Experiment,
+    plan: &Plan,
+    folder: &Path,
+    scope: Scope,
+) -> Result<bool> {
+    let devices = arguments.device.several()?;
+    if devices.is_none() && arguments.ray.is_none() {
+        return Ok(false);
+    }
+    if scope == Scope::Calibration {
+        bail!("`calibrate` is done by one process; leave out --ray, and name one --device");
+    }
+    stop::on_interrupt();
+    let work = Work { experiment, plan, folder, verify: !arguments.no_verify };
+    let lock = work.claim()?;
+    let path = Path::new(name);
+    let invocation = Invocation {
+        experiment: match path.exists() {
+            true => std::path::absolute(path)?.display().to_string(),
+            false => name.to_string(),
+        },
+        folder: std::path::absolute(folder)?,
+        seed: read(name)?.seeds.contains(&experiment.seed).then_some(experiment.seed),
+    };
+    match &arguments.ray {
+        Some(address) => {
+            let token = folder.join(TOKEN);
+            std::fs::write(&token, Probe::token()).with_context(|| token.display().to_string())?;
+            let here = Probe::here(experiment, folder);
+            let address = Address { ray: address.clone(), objects: arguments.ray_objects };
+            let (devices, outline) = (&arguments.device, work.outline());
+            work.run(&mut Cluster::connect(&address, devices, invocation, outline, &here)?)?;
+        }
+        None => work.run(&mut Processes::new(invocation, devices.unwrap_or_default()))?,
+    }
+    drop(lock);
+    Ok(true)
 }
 
 /// The experiment at each of its seeds, with a folder for each; or itself.

@@ -18,6 +18,7 @@ macro_rules! eprintln {
 }
 
 mod check;
+mod cluster;
 mod command;
 mod compare;
 mod data;
@@ -28,17 +29,21 @@ mod eval;
 mod examples;
 mod experiment;
 mod export;
+mod fleet;
+mod forecast;
 mod generate;
 mod lean;
 mod model;
 mod output;
 mod policy;
 mod pool;
+mod processes;
 mod prove;
 mod score;
 mod search;
 mod server;
 mod shell;
+mod step;
 mod stop;
 mod verify;
 mod view;
@@ -91,6 +96,8 @@ enum Command {
     Calibrate(experiment::Arguments),
     /// Choose objective, budget, floor and temperature on a study's validation theorems.
     Tune(experiment::Arguments),
+    /// Exactly these steps of a study, for whoever schedules them.
+    Step(step::Arguments),
     /// log p of every tactic of a file of traces, for `catamount weights`.
     Score(score::Arguments),
     /// Sample tactics for a state.
@@ -141,6 +148,7 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
         Command::Train(arguments) => experiment::run(&arguments, Scope::Training),
         Command::Calibrate(arguments) => experiment::run(&arguments, Scope::Calibration),
         Command::Tune(arguments) => experiment::run(&arguments, Scope::Tuning),
+        Command::Step(arguments) => step::run(&arguments),
         Command::Score(arguments) => score::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

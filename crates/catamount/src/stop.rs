@@ -16,6 +16,15 @@ pub fn on_interrupt() -> &'static AtomicBool {
     &STOP
 }
 
+/// Stops like one Ctrl-C when standard input ends: with whoever started this process, however that
+/// ended.
+pub fn when_input_ends() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        STOP.store(true, Ordering::SeqCst);
+    });
+}
+
 /// Whether the user asked to stop.
 pub fn requested() -> bool {
     STOP.load(Ordering::SeqCst)

@@ -64,6 +64,19 @@ impl Turn<'_> {
     }
 }
 
+/// Fails where there is no driver.
+fn driver() -> Result<()> {
+    // SAFETY: only asks whether the library can be loaded.
+    if unsafe { cudarc::driver::sys::is_culib_present() } {
+        return Ok(());
+    }
+    Err(Error::Device(
+        "no NVIDIA driver (libcuda.so) on this machine; install the driver, version 525 or newer, \
+         or use the processor"
+            .into(),
+    ))
+}
+
 impl Cuda {
     /// Opens GPU `ordinal` in bf16. The error says which library is missing or too old, and what to
     /// install.
@@ -79,16 +92,15 @@ impl Cuda {
         library || ["/dev/nvidia0", "/dev/nvidiactl"].iter().any(|node| Path::new(node).exists())
     }
 
+    /// How many GPUs there are.
+    pub fn count() -> Result<usize> {
+        driver()?;
+        Device::count()
+    }
+
     /// Opens GPU `ordinal`.
     pub fn with_precision(ordinal: usize, precision: Precision) -> Result<Self> {
-        // SAFETY: only asks whether the library can be loaded.
-        if !unsafe { cudarc::driver::sys::is_culib_present() } {
-            return Err(Error::Device(
-                "no NVIDIA driver (libcuda.so) on this machine; install the driver, version 525 \
-                 or newer, or use the processor"
-                    .into(),
-            ));
-        }
+        driver()?;
         let device = Device::new(ordinal as i32)?;
         let matmul = Matmul::new(&device)?;
         let kernels = Kernels::load(&device, precision == Precision::Bf16)?;

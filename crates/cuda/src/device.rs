@@ -93,10 +93,16 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    pub fn new(ordinal: i32) -> Result<Arc<Self>> {
+    /// How many the driver shows.
+    pub fn count() -> Result<usize> {
         result::init().explain("starting the NVIDIA driver")?;
         let count = result::device::get_count().explain("counting GPUs")?;
-        if ordinal < 0 || ordinal >= count {
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    pub fn new(ordinal: i32) -> Result<Arc<Self>> {
+        let count = Device::count()?;
+        if ordinal < 0 || ordinal as usize >= count {
             return Err(Error::Device(format!(
                 "there is no GPU {ordinal}: the driver shows {count} (see nvidia-smi)"
             )));

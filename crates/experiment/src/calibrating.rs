@@ -95,7 +95,7 @@ pub(crate) fn clock<B: Backend>(study: &Study<'_, B>, fit: &Fit) -> Work<Clock> 
 }
 
 /// Puts the plan's calibrations so far into the file that the report shows.
-fn collect<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
+pub(crate) fn collect<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
     let mut all: Vec<Calibrated> = Vec::new();
     for planned in &plan.steps {
         if let Step::Calibration(fit) = &planned.step
@@ -104,5 +104,5 @@ fn collect<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
             all.push(study.read_json(fit.found())?);
         }
     }
-    study.write_json(CALIBRATIONS, &all)
+    if all.is_empty() { Ok(()) } else { study.write_json(CALIBRATIONS, &all) }
 }

@@ -73,6 +73,24 @@ pub enum Error {
         /// How many.
         count: usize,
     },
+    /// A step that was asked for alone needs another.
+    #[error("{step} needs {needed}, which is not done; do that first, or run the whole study")]
+    Unready {
+        /// The step.
+        step: String,
+        /// What it needs.
+        needed: String,
+    },
+    /// There is no such step.
+    #[error(
+        "there is no step `{id}`; {hint}`catamount run EXPERIMENT --dry-run --json` lists them"
+    )]
+    NoStep {
+        /// As it was asked for.
+        id: String,
+        /// The one that was probably meant.
+        hint: String,
+    },
     /// A step failed.
     #[error("step {step}")]
     Step {

@@ -7,11 +7,16 @@ mod cells;
 mod error;
 mod experiment;
 mod file;
+mod forecast;
+mod kind;
 mod locate;
+mod needs;
+mod outline;
 mod parse;
 mod plan;
 mod presets;
 mod run;
+mod schedule;
 mod schema;
 mod scores;
 mod server;
@@ -29,9 +34,14 @@ pub use experiment::{
     TraceChoice, Tune,
 };
 pub use file::{Cells, ExperimentFile, TokenizerKind};
+pub use forecast::{Forecast, Machines, Times};
+pub use kind::Kind;
+pub use needs::Needs;
+pub use outline::{Outline, OutlinedStep};
 pub use plan::{Plan, Planned};
 pub use presets::{PRESETS, preset};
-pub use run::run;
+pub use run::{prepare, run, run_steps};
+pub use schedule::{Schedule, Task};
 pub use schema::schema;
 pub use step::{
     Branch, Cell, Chosen, Contender, Fit, Fold, Scoring, Step, Tournament, Trained, Trial,

@@ -11,7 +11,7 @@ use catamount_report::TUNED;
 use serde_json::json;
 
 use self::cells::{deployed, searched};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::experiment::{Experiment, PriorChoice};
 use crate::file::AUTO;
 use crate::step::{Cell, Chosen, Step, Trained};
@@ -25,6 +25,8 @@ pub struct Planned {
     pub name: String,
     /// Hash of everything that its outcome depends on.
     pub key: String,
+    /// The keys of the steps that must be done before.
+    pub after: Vec<String>,
 }
 
 /// All steps, in an order in which they can be done.
@@ -114,7 +116,8 @@ impl Plan {
         let parts = [env!("CARGO_PKG_VERSION"), &step.id(), &settings];
         let content = Content::of_texts(parts.into_iter().chain(after.iter().copied()));
         let key = content.short().to_string();
-        self.steps.push(Planned { step, name, key: key.clone() });
+        let after = after.iter().map(ToString::to_string).collect();
+        self.steps.push(Planned { step, name, key: key.clone(), after });
         key
     }
 
@@ -132,6 +135,17 @@ impl Plan {
         let after = |step: &Step| matches!(step, Step::Cell(_) | Step::Chosen(_) | Step::Report);
         self.steps.retain(|planned| !after(&planned.step));
         self
+    }
+
+    /// A step by its id.
+    pub fn step(&self, id: &str) -> Result<&Planned> {
+        let found = self.steps.iter().find(|planned| planned.step.id() == id);
+        found.ok_or_else(|| {
+            let ids: Vec<String> = self.steps.iter().map(|planned| planned.step.id()).collect();
+            let near = catamount_base::nearest(id, ids.iter().map(String::as_str));
+            let hint = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            Error::NoStep { id: id.to_string(), hint }
+        })
     }
 
     /// The cells, in order.

@@ -1,9 +1,10 @@
 //! Does what is not up to date.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use catamount_base::Progress;
+use catamount_base::{Lock, Progress};
 use catamount_evaluate::CellRun;
 use catamount_evaluate::log::Outcome;
 use catamount_model::Backend;
@@ -14,13 +15,68 @@ use crate::error::{Error, Result, Work};
 use crate::plan::{Plan, Planned};
 use crate::stamp::{Stamps, State};
 use crate::step::{Step, Trained, data};
-use crate::study::{Study, say};
+use crate::study::{Study, say, sweep};
 use crate::{calibrating, scores, time, training, tuning};
 
 /// Runs a study to its report; none if the plan has no such step. With `verify`, whatever is called
 /// done is compared with the hashes of its outputs first, and made again where it was damaged.
 pub fn run<B: Backend>(study: &Study<'_, B>, plan: &Plan, verify: bool) -> Result<Option<Report>> {
     let stamps = Stamps::new(study.folder);
+    let outstanding = outstanding(&stamps, plan, verify)?;
+    write_plan(study, plan)?;
+    if outstanding.iter().all(|planned| planned.step != Step::Data) {
+        scores::check(study, plan).map_err(|failure| failure.in_step("data"))?;
+    }
+    Runner::new(study, plan).run(&outstanding)
+}
+
+/// Makes a study's folder ready for processes that do its steps: damaged outputs and those of other
+/// settings are moved out of the way, so that afterwards every process writes its own files only.
+/// Nothing is computed.
+pub fn prepare(folder: &Path, plan: &Plan, verify: bool) -> Result<()> {
+    let _lock = Lock::take(folder)?;
+    sweep(folder)?;
+    let stamps = Stamps::new(folder);
+    for planned in outstanding(&stamps, plan, verify)? {
+        if planned.step != Step::Report && stamps.begin(planned)? {
+            say(format!("{}: taken back from stale/", planned.name));
+        }
+    }
+    Ok(())
+}
+
+/// Does exactly these steps of a plan, in its order; what they need must be there. What is done
+/// already is not done again.
+pub fn run_steps<B: Backend>(
+    study: &Study<'_, B>,
+    plan: &Plan,
+    steps: &[&Planned],
+) -> Result<Option<Report>> {
+    let stamps = Stamps::new(study.folder);
+    let ours = |key: &String| steps.iter().any(|planned| planned.key == *key);
+    let mut outstanding = Vec::new();
+    for planned in steps {
+        let before = plan.steps.iter().filter(|other| planned.after.contains(&other.key));
+        for needed in before.filter(|needed| !ours(&needed.key)) {
+            // A report shows what there is, and says what is missing.
+            if planned.step != Step::Report && !stamps.is_done(needed) {
+                let (step, needed) = (planned.name.clone(), needed.name.clone());
+                return Err(Error::Unready { step, needed });
+            }
+        }
+        if planned.step == Step::Report {
+            write_plan(study, plan)?;
+            calibrating::collect(study, plan).map_err(|failure| failure.in_step("report"))?;
+        }
+        if planned.step == Step::Report || !stamps.is_done(planned) {
+            outstanding.push(*planned);
+        }
+    }
+    Runner::new(study, plan).run(&outstanding)
+}
+
+/// What is not done, or not any more.
+fn outstanding<'a>(stamps: &Stamps<'_>, plan: &'a Plan, verify: bool) -> Result<Vec<&'a Planned>> {
     let mut outstanding = Vec::new();
     for planned in &plan.steps {
         match stamps.state(planned, verify) {
@@ -41,11 +97,7 @@ pub fn run<B: Backend>(study: &Study<'_, B>, plan: &Plan, verify: bool) -> Resul
     if done > 0 {
         say(format!("{done} of {} steps are up to date", plan.steps.len()));
     }
-    write_plan(study, plan)?;
-    if outstanding.iter().all(|planned| planned.step != Step::Data) {
-        scores::check(study, plan).map_err(|failure| failure.in_step("data"))?;
-    }
-    Runner { study, plan, stamps, sampler: Sampler::default(), report: None }.run(&outstanding)
+    Ok(outstanding)
 }
 
 /// A run in progress.
@@ -57,7 +109,12 @@ struct Runner<'a, B: Backend> {
     report: Option<Report>,
 }
 
-impl<B: Backend> Runner<'_, B> {
+impl<'a, B: Backend> Runner<'a, B> {
+    fn new(study: &'a Study<'a, B>, plan: &'a Plan) -> Self {
+        let (stamps, sampler) = (Stamps::new(study.folder), Sampler::default());
+        Runner { study, plan, stamps, sampler, report: None }
+    }
+
     fn run(mut self, mut rest: &[&Planned]) -> Result<Option<Report>> {
         let limited = self.study.experiment.evaluation.theorem_time_limit.is_some();
         while let Some(planned) = rest.first() {

@@ -72,6 +72,12 @@ impl<'a> Stamps<'a> {
         self.folder.join("steps").join(format!("{}.json", planned.step.id()))
     }
 
+    /// What a step leaves in the study's folder, by paths in it: what it makes, and its stamp.
+    pub fn files(&self, planned: &Planned) -> Vec<PathBuf> {
+        let stamp = Path::new("steps").join(format!("{}.json", planned.step.id()));
+        planned.step.outputs().made.into_iter().chain([stamp]).collect()
+    }
+
     fn read(&self, planned: &Planned) -> Option<Stamp> {
         read(&self.path(planned))
     }
@@ -275,7 +281,8 @@ mod tests {
     use crate::step::Step;
 
     fn planned(key: &str) -> Planned {
-        Planned { step: Step::WarmUp, name: "warm-up".into(), key: key.into() }
+        let (name, key) = ("warm-up".into(), key.into());
+        Planned { step: Step::WarmUp, name, key, after: Vec::new() }
     }
 
     /// A study's folder in which a warm-up can be pretended.

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result, Work};
 use crate::experiment::{Experiment, ModelChoice};
+use crate::plan::Planned;
 use crate::step::{Trained, part};
 
 /// A study's folder, open for writing.
@@ -25,7 +26,8 @@ pub struct Study<'a, B: Backend> {
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) provenance: Provenance,
-    _lock: Lock,
+    /// Of the folder; of single steps, where it is shared.
+    _locks: Vec<Lock>,
 }
 
 impl<'a, B: Backend> Study<'a, B> {
@@ -40,7 +42,28 @@ impl<'a, B: Backend> Study<'a, B> {
         let lock = Lock::take(folder)?;
         sweep(folder)?;
         let environment = experiment.library(folder).open()?;
-        Ok(Study { experiment, folder, backend, environment, stop, provenance, _lock: lock })
+        let locks = vec![lock];
+        Ok(Study { experiment, folder, backend, environment, stop, provenance, _locks: locks })
+    }
+
+    /// Opens a folder that other processes write to as well, each its own steps: these are ours.
+    pub fn join(
+        experiment: &'a Experiment,
+        folder: &'a Path,
+        backend: Arc<B>,
+        stop: &'a AtomicBool,
+        provenance: Provenance,
+        steps: &[&Planned],
+    ) -> Result<Self> {
+        let mut locks = vec![Lock::share(folder)?];
+        let stamps = folder.join("steps");
+        fs::create_dir_all(&stamps).map_err(Error::io(&stamps))?;
+        for planned in steps {
+            let id = planned.step.id();
+            locks.push(Lock::at(&stamps.join(format!(".{id}.lock")), &folder.join(&id))?);
+        }
+        let environment = experiment.library(folder).open()?;
+        Ok(Study { experiment, folder, backend, environment, stop, provenance, _locks: locks })
     }
 
     /// A file of the study.
@@ -102,7 +125,7 @@ impl<'a, B: Backend> Study<'a, B> {
 }
 
 /// Clears away what killed processes left unfinished in a folder that is ours alone.
-fn sweep(folder: &Path) -> Result<()> {
+pub(crate) fn sweep(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder).map_err(Error::io(folder))?.flatten() {
         let part = entry.path();
         if !part.is_dir() || part.ends_with("stale") {

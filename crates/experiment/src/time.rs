@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use catamount_base::Lock;
 use catamount_evaluate::read_timing;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,12 @@ impl Sampled {
 
     /// Adds this run's share to what was done before.
     pub fn add(self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        // Cells of one model may be searched by several processes.
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let _lock = Lock::wait(&path.with_file_name(format!(".{name}.lock")))?;
         let before = Sampled::read(path).unwrap_or_default();
         let sum = Sampled {
             steps: before.steps + self.steps,

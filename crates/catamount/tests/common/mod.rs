@@ -1,6 +1,8 @@
 //! What tests of the binary share: a folder to run it in, and what is expected of a run.
 #![allow(dead_code, reason = "every test uses a part of this")]
 
+pub mod small;
+
 use std::fs;
 use std::path::Path;
 use std::process::Output;

@@ -1,0 +1,296 @@
+//! A Ray cluster. The Python package speaks to Ray (`python -m catamount.cluster`); this end says
+//! what is to be run, and judges whether the cluster can do it. Lines of JSON both ways.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use catamount_experiment::{Needs, Outline, Task};
+use serde::{Deserialize, Serialize};
+
+use crate::command;
+use crate::device::{Device, Devices};
+use crate::fleet::{Crew, Ended, Invocation};
+use crate::step::{Probe, TOKEN};
+
+/// Between two looks at whether the user wants to stop.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// Names another Python than `python3`.
+const PYTHON: &str = "CATAMOUNT_PYTHON";
+
+/// How a cluster is reached.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// Ray's address; `auto` for the cluster of this machine, `local` for a new one on it.
+    pub ray: String,
+    /// Whether files travel through Ray's object store, because nodes do not see the folder.
+    pub objects: bool,
+}
+
+/// What is said to Ray's end.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Say<'a> {
+    Hello {
+        address: &'a str,
+        objects: bool,
+        program: Vec<String>,
+        folder: PathBuf,
+        here: PathBuf,
+        probe: Vec<String>,
+    },
+    Task {
+        number: usize,
+        name: &'a str,
+        arguments: Vec<String>,
+        needs: Needs,
+        inputs: Vec<PathBuf>,
+        outputs: Vec<PathBuf>,
+    },
+    Stop {},
+}
+
+/// What Ray's end says.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Heard {
+    Nodes(Vec<Node>),
+    Refused { reason: String },
+    Lost { name: String, reason: String },
+    Ended { number: usize, node: String, seconds: f64, code: i32, printed: String, said: String },
+}
+
+/// A node of the cluster.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Node {
+    name: String,
+    cpus: f64,
+    gpus: f64,
+    memory: f64,
+    /// What it has, or what it said instead.
+    probe: std::result::Result<Probe, String>,
+}
+
+/// The cluster at work.
+pub struct Cluster {
+    invocation: Invocation,
+    outline: Outline,
+    nodes: Vec<Node>,
+    cards: bool,
+    objects: bool,
+    child: Child,
+    input: Option<ChildStdin>,
+    heard: Receiver<Heard>,
+}
+
+impl Cluster {
+    /// Connects, and asks every node what it has. A cluster that cannot do the study is refused
+    /// before anything is begun.
+    pub fn connect(
+        address: &Address,
+        devices: &Devices,
+        invocation: Invocation,
+        outline: Outline,
+        here: &Probe,
+    ) -> Result<Self> {
+        let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
+        let mut child = Command::new(&python)
+            .args(["-m", "catamount.cluster"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{} cannot be started", python.to_string_lossy()))?;
+        let (sender, heard) = channel();
+        let output = child.stdout.take().context("Ray's end has no output")?;
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+                match serde_json::from_str(&line) {
+                    Ok(message) => {
+                        let nobody_listens = sender.send(message).is_err();
+                        if nobody_listens {
+                            return;
+                        }
+                    }
+                    // Not for us: something that Ray printed.
+                    Err(_) => eprintln!("{line}"),
+                }
+            }
+        });
+        let input = child.stdin.take();
+        let mut cluster = Cluster {
+            invocation,
+            outline,
+            nodes: Vec::new(),
+            cards: false,
+            objects: address.objects,
+            child,
+            input,
+            heard,
+        };
+        cluster.greet(address)?;
+        cluster.cards = match devices {
+            Devices::One(Device::Cpu) => false,
+            Devices::One(Device::Auto) => cluster.nodes.iter().any(|node| node.gpus > 0.0),
+            _ => true,
+        };
+        cluster.judge(here)?;
+        Ok(cluster)
+    }
+
+    fn greet(&mut self, address: &Address) -> Result<()> {
+        let hello = Say::Hello {
+            address: &address.ray,
+            objects: address.objects,
+            program: command::program().context("this program's own path")?,
+            folder: self.invocation.folder.clone(),
+            here: std::env::current_dir().context("the current folder")?,
+            probe: self.invocation.probe(),
+        };
+        self.say(&hello)?;
+        loop {
+            match self.heard.recv() {
+                Ok(Heard::Nodes(nodes)) => {
+                    self.nodes = nodes;
+                    return Ok(());
+                }
+                Ok(Heard::Refused { reason }) => bail!("{reason}"),
+                Ok(_) => {}
+                Err(_) => bail!(
+                    "Ray's end ended before it answered: install the Python package with Ray (`pip \
+                     install 'catamount[ray]'`) for the Python that {PYTHON} names, or python3"
+                ),
+            }
+        }
+    }
+
+    /// Refuses nodes that would not give the same results, and steps that no node has room for.
+    fn judge(&self, here: &Probe) -> Result<()> {
+        if self.nodes.is_empty() {
+            bail!("the cluster has no node");
+        }
+        for node in &self.nodes {
+            let probe = match &node.probe {
+                Ok(probe) => probe,
+                Err(reason) => bail!("node {}: {reason}", node.name),
+            };
+            if let Some(difference) = here.against(probe).into_iter().next() {
+                bail!("node {} {difference}", node.name);
+            }
+            if !self.objects && probe.token != here.token {
+                bail!(
+                    "node {} does not see {}: put the study where all nodes see it, or let its \
+                     files travel through Ray's object store with --ray-objects",
+                    node.name,
+                    self.invocation.folder.display()
+                );
+            }
+        }
+        for step in self.outline.steps.iter().filter(|step| !step.done) {
+            let needs = self.needs(step.needs);
+            let fits = |node: &&Node| {
+                node.cpus >= needs.cpus
+                    && node.gpus >= needs.gpus
+                    && node.memory >= needs.memory as f64
+            };
+            if self.nodes.iter().find(fits).is_some() {
+                continue;
+            }
+            let most = |of: fn(&Node) -> f64| self.nodes.iter().map(of).fold(0.0, f64::max);
+            bail!(
+                "no node has room for {}: it needs {} processors, {} cards and {:.1} GB of memory; \
+                 the most that a node has are {} processors, {} cards and {:.1} GB",
+                step.name,
+                needs.cpus,
+                needs.gpus,
+                needs.memory as f64 / 1e9,
+                most(|node| node.cpus),
+                most(|node| node.gpus),
+                most(|node| node.memory) / 1e9
+            );
+        }
+        Ok(())
+    }
+
+    fn needs(&self, needs: Needs) -> Needs {
+        if self.cards { needs } else { needs.without_cards() }
+    }
+
+    fn say(&mut self, message: &Say<'_>) -> Result<()> {
+        let Some(input) = &mut self.input else { return Ok(()) };
+        let mut line = serde_json::to_string(message)?;
+        line.push('\n');
+        input.write_all(line.as_bytes()).and_then(|()| input.flush()).context("Ray's end is gone")
+    }
+}
+
+impl Crew for Cluster {
+    fn slots(&self) -> usize {
+        let most = |of: fn(&Needs) -> f64| {
+            let steps = self.outline.steps.iter();
+            steps.map(|step| of(&self.needs(step.needs))).fold(0.0, f64::max)
+        };
+        let (cpus, gpus) = (most(|needs| needs.cpus).max(1.0), most(|needs| needs.gpus));
+        let room = |node: &Node| match gpus > 0.0 {
+            true => (node.gpus / gpus).floor(),
+            false => (node.cpus / cpus).floor(),
+        };
+        self.nodes.iter().map(room).sum::<f64>().max(1.0) as usize
+    }
+
+    fn begin(&mut self, number: usize, task: &Task) -> Result<()> {
+        let device = if self.cards && task.needs.gpus > 0.0 { "cuda:0" } else { "cpu" };
+        let steps = self.outline.steps.iter().filter(|step| task.steps.contains(&step.id));
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for step in steps.filter(|_| self.objects) {
+            inputs.extend(step.inputs.iter().cloned());
+            outputs.extend(step.outputs.iter().cloned());
+        }
+        let message = Say::Task {
+            number,
+            name: &task.name,
+            arguments: self.invocation.arguments(device, task),
+            needs: self.needs(task.needs),
+            inputs,
+            outputs,
+        };
+        self.say(&message)
+    }
+
+    fn wait(&mut self) -> Result<Option<Ended>> {
+        match self.heard.recv_timeout(GLANCE) {
+            Ok(Heard::Ended { number, node, seconds, code, printed, said }) => {
+                let result = match code {
+                    0 => Ok(printed),
+                    code => Err(format!("exit status {code}: {said}")),
+                };
+                Ok(Some(Ended { number, place: node, seconds, result }))
+            }
+            Ok(Heard::Lost { name, reason }) => {
+                eprintln!("{name}: {reason}; it is done again elsewhere");
+                Ok(None)
+            }
+            Ok(Heard::Refused { reason }) => bail!("{reason}"),
+            Ok(Heard::Nodes(_)) | Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => bail!("Ray's end is gone"),
+        }
+    }
+
+    fn stop(&mut self) {
+        // Should it not hear, its input ends with this process.
+        let _ = self.say(&Say::Stop {});
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // Its input ends, and with it Ray's end.
+        self.input = None;
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(self.invocation.folder.join(TOKEN));
+    }
+}

@@ -1,0 +1,176 @@
+//! A study by several processes at once. Which steps can begin is the schedule's to say; where they
+//! run is a crew's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use catamount_base::{Lock, LockError};
+use catamount_experiment::{
+    Error, Experiment, Kind, Outline, OutlinedStep, Plan, Schedule, Task, prepare,
+};
+
+use crate::stop;
+
+/// How long processes of an earlier scheduler may take to notice that it is gone.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Those who do tasks.
+pub trait Crew {
+    /// How many tasks they do at once.
+    fn slots(&self) -> usize;
+    /// Hands them a task, to be begun as soon as there is room.
+    fn begin(&mut self, number: usize, task: &Task) -> Result<()>;
+    /// Waits until a task has ended; none if it is time to look at the world again.
+    fn wait(&mut self) -> Result<Option<Ended>>;
+    /// Asks them to stop: tasks in hand are saved.
+    fn stop(&mut self);
+}
+
+/// A task that has ended.
+pub struct Ended {
+    /// Its number.
+    pub number: usize,
+    /// Where it ran.
+    pub place: String,
+    /// Seconds that it took there.
+    pub seconds: f64,
+    /// What it printed, or why it failed.
+    pub result: std::result::Result<String, String>,
+}
+
+/// A study to be done by a crew.
+pub struct Work<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// The study's folder.
+    pub folder: &'a Path,
+    /// Whether what is called done is compared with its hashes first.
+    pub verify: bool,
+}
+
+/// The arguments of `catamount step` that are the same for all tasks of a study.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// The experiment's file, with its whole path, or a preset.
+    pub experiment: String,
+    /// The study's folder, with its whole path.
+    pub folder: PathBuf,
+    /// Which of the experiment's seeds, where it has several.
+    pub seed: Option<u64>,
+}
+
+impl Invocation {
+    /// The whole command line, without the program.
+    pub fn arguments(&self, device: &str, task: &Task) -> Vec<String> {
+        let mut arguments = self.common();
+        arguments.extend(["--device".to_string(), device.to_string(), "--tied".to_string()]);
+        for id in &task.steps {
+            arguments.extend(["--only".to_string(), id.clone()]);
+        }
+        arguments
+    }
+
+    /// The command line that asks a machine what it has.
+    pub fn probe(&self) -> Vec<String> {
+        let mut arguments = self.common();
+        arguments.push("--probe".to_string());
+        arguments
+    }
+
+    fn common(&self) -> Vec<String> {
+        let folder = self.folder.display().to_string();
+        let mut arguments = vec!["step".to_string(), self.experiment.clone()];
+        arguments.extend(["--out".to_string(), folder]);
+        if let Some(seed) = self.seed {
+            arguments.extend(["--seed".to_string(), seed.to_string()]);
+        }
+        arguments
+    }
+}
+
+impl Work<'_> {
+    /// Takes the study for one scheduler, and makes its folder ready. The lock is held until the
+    /// study is done.
+    pub fn claim(&self) -> Result<Lock> {
+        std::fs::create_dir_all(self.folder)?;
+        let begun = Instant::now();
+        let lock = Lock::at(&self.folder.join(".schedule.lock"), self.folder)?;
+        loop {
+            match prepare(self.folder, self.plan, self.verify) {
+                Err(Error::Locked(LockError::Held { holder: None, .. }))
+                    if begun.elapsed() < PATIENCE && !stop::requested() =>
+                {
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+                result => {
+                    result?;
+                    return Ok(lock);
+                }
+            }
+        }
+    }
+
+    /// The plan as data, as far as it is.
+    pub fn outline(&self) -> Outline {
+        self.plan.outline(self.experiment, self.folder)
+    }
+
+    /// Has the crew do what is left.
+    pub fn run(&self, crew: &mut dyn Crew) -> Result<()> {
+        // Nobody takes the whole folder between two tasks.
+        let _part = Lock::share(self.folder)?;
+        let outline = self.outline();
+        let mut schedule = Schedule::new(&outline);
+        let mut running: BTreeMap<usize, Task> = BTreeMap::new();
+        let (mut number, mut done, mut failures) = (0, 0, Vec::new());
+        let again = |step: &&OutlinedStep| !step.done || step.kind == Kind::Report;
+        let left = outline.steps.iter().filter(again).count();
+        let mut stopping = false;
+        loop {
+            if !stopping {
+                for task in schedule.tasks(crew.slots()) {
+                    number += 1;
+                    crew.begin(number, &task)?;
+                    running.insert(number, task);
+                }
+            }
+            if running.is_empty() {
+                break;
+            }
+            if stop::requested() && !stopping {
+                stopping = true;
+                crew.stop();
+            }
+            let Some(ended) = crew.wait()? else { continue };
+            let Some(task) = running.remove(&ended.number) else { continue };
+            let Ended { place, seconds, result, .. } = ended;
+            match result {
+                Ok(printed) => {
+                    done += task.steps.len();
+                    eprintln!("[{done}/{left}] {} on {place}, {seconds:.1} s", task.name);
+                    print!("{printed}");
+                    schedule.ended(&task);
+                }
+                Err(_) if stopping || stop::requested() => {}
+                Err(reason) => {
+                    eprintln!("{} failed on {place}; the others are saved", task.name);
+                    failures.push(format!("{} on {place}: {reason}", task.name));
+                    stopping = true;
+                    crew.stop();
+                }
+            }
+        }
+        if !failures.is_empty() {
+            bail!("{}", failures.join("\n"));
+        }
+        if stopping {
+            eprintln!("interrupted; run the same command again to go on");
+            std::process::exit(130);
+        }
+        Ok(())
+    }
+}

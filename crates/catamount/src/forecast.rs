@@ -1,0 +1,52 @@
+//! `--dry-run --nodes 8 --gpus 8`: how long a study would take on machines that are not here.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use catamount_experiment::{Forecast, Kind, Machines, Outline, Times};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// With --dry-run: the schedule, the time and what limits it on so many nodes.
+    #[arg(long, requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    nodes: Option<u32>,
+    /// Cards of each node; without any, models compute on processors.
+    #[arg(long, requires = "nodes", default_value_t = 0.0)]
+    gpus: f64,
+    /// Processors of each node.
+    #[arg(long, requires = "nodes", default_value_t = 16.0)]
+    cpus: f64,
+    /// Seconds of steps that nobody has timed here, by kind: data=60,warm-up=3600,cell=900. A
+    /// cell's are for the largest budget.
+    #[arg(long, requires = "nodes", value_delimiter = ',', value_parser = time)]
+    times: Vec<(Kind, f64)>,
+    /// Seconds that every process takes before its first step begins.
+    #[arg(long, requires = "nodes", default_value_t = 1.0)]
+    startup: f64,
+}
+
+fn time(text: &str) -> Result<(Kind, f64), String> {
+    let known = || Kind::ALL.map(Kind::name).join(", ");
+    let (name, seconds) =
+        text.split_once('=').ok_or_else(|| format!("`{text}` is not KIND=SECONDS"))?;
+    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    let kind = kind.ok_or_else(|| format!("there is no kind `{name}`; there are {}", known()))?;
+    let seconds = seconds.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0);
+    Ok((kind, seconds.ok_or_else(|| format!("`{text}`: seconds are a number of at least 0"))?))
+}
+
+impl Arguments {
+    /// The machines that are asked about.
+    pub fn machines(&self) -> Option<Machines> {
+        let nodes = self.nodes? as usize;
+        Some(Machines { nodes, cpus: self.cpus.max(1.0), gpus: self.gpus.max(0.0) })
+    }
+
+    /// Prints the schedule of a whole study, done or not.
+    pub fn show(&self, outline: &Outline, machines: Machines) -> Result<()> {
+        let seconds: BTreeMap<Kind, f64> = self.times.iter().copied().collect();
+        let times = Times { seconds, startup: self.startup };
+        print!("{}", Forecast::new(outline, machines, &times, true)?);
+        Ok(())
+    }
+}

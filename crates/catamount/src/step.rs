@@ -1,0 +1,184 @@
+//! `catamount step`: exactly these steps of a study, for whoever schedules them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use catamount_base::{Content, host};
+use catamount_experiment::{Error, Experiment, Plan, Planned, Study, run_steps};
+use catamount_model::Backend;
+use serde::{Deserialize, Serialize};
+
+use crate::device::{Device, OnDevice};
+use crate::{command, experiment, stop};
+
+/// How long another process may take to let go of a step that it was doing when it was told, or
+/// made, to stop.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// An experiment's file, or a preset.
+    experiment: String,
+    /// Folder of the study.
+    #[arg(long)]
+    out: PathBuf,
+    /// The steps, by their ids: `catamount run EXPERIMENT --dry-run --json` lists them.
+    #[arg(long = "only", value_name = "ID", required_unless_present = "probe")]
+    only: Vec<String>,
+    /// Which of the experiment's seeds.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// auto, cpu or cuda:0.
+    #[arg(long, default_value = "auto")]
+    device: Device,
+    /// Stop when standard input ends: with whoever started this.
+    #[arg(long)]
+    tied: bool,
+    /// Do nothing, and say what this machine has: version, prover, and what it sees of the folder.
+    #[arg(long)]
+    probe: bool,
+}
+
+/// What a machine has that takes part in a study. All of it must be the same on all machines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// The machine.
+    pub host: String,
+    /// The version of this program.
+    pub version: String,
+    /// The commit it was built from, where that is known.
+    pub commit: Option<String>,
+    /// The prover and its library, by content, or why there is none.
+    pub prover: std::result::Result<catamount_search::Identity, String>,
+    /// The hash of what the data are made from, or why there is none.
+    pub source: std::result::Result<String, String>,
+    /// What [`TOKEN`] in the folder says.
+    pub token: Option<String>,
+}
+
+/// A file that the scheduler puts into a study's folder, to see who sees it.
+pub const TOKEN: &str = ".token";
+
+impl Probe {
+    /// Of this machine.
+    pub fn here(experiment: &Experiment, folder: &std::path::Path) -> Self {
+        let reason = |error| format!("{:#}", anyhow::Error::new(error));
+        let opened = experiment.library(folder).open().map_err(reason);
+        Probe {
+            host: host(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            commit: command::commit(),
+            prover: opened.map(|environment| environment.identity()),
+            source: experiment.making(folder).source.hash().map_err(reason),
+            token: std::fs::read_to_string(folder.join(TOKEN)).ok(),
+        }
+    }
+
+    /// What keeps another machine from working with this one.
+    pub fn against(&self, other: &Probe) -> Vec<String> {
+        let mut found = Vec::new();
+        let commit = |probe: &Probe| probe.commit.clone().unwrap_or_else(|| "unknown".into());
+        if (&self.version, commit(self)) != (&other.version, commit(other)) {
+            found.push(format!(
+                "has catamount {} (commit {}), not {} (commit {}); install the same",
+                other.version,
+                commit(other),
+                self.version,
+                commit(self)
+            ));
+        }
+        match (&self.prover, &other.prover) {
+            (Ok(ours), Ok(theirs)) => {
+                for (part, ours, theirs) in ours.differences(theirs) {
+                    found.push(format!("has another prover: its {part} is {theirs}, not {ours}"));
+                }
+            }
+            (_, Err(reason)) => found.push(format!("has no prover: {reason}")),
+            (Err(reason), _) => found.push(format!("has a prover, but here is none: {reason}")),
+        }
+        match (&self.source, &other.source) {
+            (Ok(ours), Ok(theirs)) if ours == theirs => {}
+            (Ok(_), Ok(_)) => found.push("has other data to start from under the same name".into()),
+            (_, Err(reason)) | (Err(reason), _) => found.push(reason.clone()),
+        }
+        found
+    }
+
+    /// A new token.
+    pub fn token() -> String {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let moment = format!("{} {} {now:?}", host(), std::process::id());
+        Content::of(moment).short().to_string()
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let mut experiment = experiment::read(&arguments.experiment)?;
+    match arguments.seed {
+        Some(seed) => experiment = experiment.at_seed(seed),
+        None if !experiment.seeds.is_empty() => bail!("of which seed? Say so with --seed"),
+        None => {}
+    }
+    let folder = &arguments.out;
+    if arguments.probe {
+        println!("{}", serde_json::to_string(&Probe::here(&experiment, folder))?);
+        return Ok(());
+    }
+    let source = experiment.making(folder).source.hash()?;
+    let plan = Plan::new(&experiment, &source)?;
+    if arguments.tied {
+        stop::when_input_ends();
+    }
+    arguments.device.run(Job { experiment: &experiment, plan: &plan, arguments })
+}
+
+struct Job<'a> {
+    experiment: &'a Experiment,
+    plan: &'a Plan,
+    arguments: &'a Arguments,
+}
+
+impl OnDevice for Job<'_> {
+    type Output = ();
+
+    fn run<B: Backend>(self, backend: Arc<B>) -> Result<()> {
+        let mut steps: Vec<&Planned> = Vec::new();
+        for id in &self.arguments.only {
+            steps.push(self.plan.step(id)?);
+        }
+        let study = self.join(backend, &steps)?;
+        match run_steps(&study, self.plan, &steps) {
+            Err(Error::Interrupted) => {
+                eprintln!("interrupted; run the same command again to go on");
+                std::process::exit(130);
+            }
+            Err(error) => Err(error.into()),
+            Ok(report) => {
+                if let Some(report) = report {
+                    experiment::show(&report);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<'a> Job<'a> {
+    /// Opens the study for these steps, after waiting for whoever is just letting go of them.
+    fn join<B: Backend>(&self, backend: Arc<B>, steps: &[&Planned]) -> Result<Study<'a, B>> {
+        let begun = Instant::now();
+        loop {
+            let (stop, provenance) = (stop::on_interrupt(), command::provenance());
+            let (experiment, folder) = (self.experiment, &self.arguments.out);
+            let backend = Arc::clone(&backend);
+            match Study::join(experiment, folder, backend, stop, provenance, steps) {
+                Err(Error::Locked(_)) if begun.elapsed() < PATIENCE && !stop::requested() => {
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+                study => return Ok(study?),
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A study by several processes gives what one process gives: on several devices, killed, and step
+//! by step. Processors stand in for cards: a device is a process of its own either way.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+use std::time::Duration;
+
+use common::small::{SMALL, assert_same, results};
+use common::{folder_with, printed, refused, said};
+
+const ONE: &str = "run small.toml --out one --device cpu";
+const TWO: &str = "run small.toml --out two --device cpu:0,cpu:1";
+
+#[test]
+fn several_devices_give_what_one_gives() {
+    let folder = folder_with("small.toml", SMALL);
+    said(folder.path(), ONE);
+    let log = said(folder.path(), TWO);
+    assert!(log.contains("on cpu:0") && log.contains("on cpu:1"), "{log}");
+    let expected = results(&folder.path().join("one"));
+    assert_same(&expected, &results(&folder.path().join("two")), "on two devices");
+    let tables = |name: &str| fs::read(folder.path().join(name).join("report/report.md")).unwrap();
+    assert_eq!(tables("one"), tables("two"));
+
+    // Nothing is done twice, by whomever it was done.
+    let again = said(folder.path(), TWO);
+    assert!(again.contains("14 of 15 steps are up to date"), "{again}");
+    let alone = said(folder.path(), &ONE.replace("one", "two"));
+    assert!(alone.contains("14 of 15 steps are up to date"), "{alone}");
+    // What is damaged is made again, with all the processes there are.
+    fs::remove_file(folder.path().join("two/cells/ce-bfs-n6.jsonl")).unwrap();
+    let repaired = said(folder.path(), TWO);
+    assert!(repaired.contains("cell ce bfs n6 is made again"), "{repaired}");
+    assert_same(&expected, &results(&folder.path().join("two")), "after repair");
+}
+
+#[test]
+fn a_killed_scheduler_takes_its_processes_along_and_loses_nothing() {
+    let folder = folder_with("small.toml", SMALL);
+    said(folder.path(), ONE);
+    let binary = assert_cmd::cargo::cargo_bin("catamount");
+    for life in [600, 1500, 2500] {
+        let mut child = Process::new(&binary)
+            .args(TWO.split_whitespace())
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(life));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    said(folder.path(), TWO);
+    let expected = results(&folder.path().join("one"));
+    assert_same(&expected, &results(&folder.path().join("two")), "after three kills");
+}
+
+#[test]
+fn a_study_has_one_scheduler() {
+    let folder = folder_with("small.toml", SMALL);
+    let study = folder.path().join("two");
+    fs::create_dir(&study).unwrap();
+    let held = fs::File::create(study.join(".schedule.lock")).unwrap();
+    held.lock().unwrap();
+    fs::write(study.join(".schedule.lock"), r#"{"process": 4321, "host": "elsewhere"}"#).unwrap();
+    let reason = refused(folder.path(), TWO);
+    assert!(reason.contains("process 4321 on elsewhere"), "{reason}");
+    assert!(!study.join("steps").exists(), "nothing was written");
+}
+
+/// The ids of a plan, by `--dry-run --json`.
+fn ids(folder: &Path) -> Vec<String> {
+    let outline = printed(folder, "run small.toml --out study --dry-run --json");
+    let outline: serde_json::Value = serde_json::from_str(&outline).unwrap();
+    let steps = outline["steps"].as_array().unwrap();
+    for step in steps {
+        assert!(step["needs"]["cpus"].as_f64().unwrap() >= 1.0, "{step}");
+        assert!(step["outputs"].as_array().is_some_and(|files| !files.is_empty()), "{step}");
+        let before = step["after"].as_array().unwrap();
+        assert_eq!(before.is_empty(), step["kind"] == "data", "{step}");
+    }
+    steps.iter().map(|step| step["id"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn steps_can_be_done_one_by_one_in_an_order_that_makes_sense() {
+    let folder = folder_with("small.toml", SMALL);
+    let ids = ids(folder.path());
+    let step = |ids: &str| format!("step small.toml --out study --device cpu {ids}");
+    let reason = refused(folder.path(), &step("--only warm-up"));
+    assert!(reason.contains("warm-up needs data, which is not done"), "{reason}");
+    let reason = refused(folder.path(), &step("--only warmup"));
+    assert!(reason.contains("did you mean `warm-up`"), "{reason}");
+    for id in &ids {
+        said(folder.path(), &step(&format!("--only {id}")));
+    }
+    assert!(!said(folder.path(), &step("--only warm-up")).contains("warm-up"), "it is done");
+    said(folder.path(), ONE);
+    let expected = results(&folder.path().join("one"));
+    assert_same(&expected, &results(&folder.path().join("study")), "step by step");
+}
+
+#[test]
+fn a_larger_cluster_is_forecast_from_times() {
+    let folder = folder_with("small.toml", SMALL);
+    let plan = "run small.toml --out study --dry-run --nodes 8 --cpus 1";
+    let reason = refused(folder.path(), plan);
+    assert!(reason.contains("--times data=SECONDS"), "{reason}");
+    let times = "--times data=5,warm-up=30,branch=20,tournament=10,cell=10,report=1 --startup 0";
+    let forecast = printed(folder.path(), &format!("{plan} {times}"));
+    assert!(forecast.contains("node 5") && forecast.contains("limited by"), "{forecast}");
+    // 5 + 30 + 20 + 10 + 10 + 1: data, warm-up, branch, tournament, cell, report.
+    assert!(forecast.contains("76 s on 8 nodes"), "{forecast}");
+    let reason = refused(folder.path(), &format!("{plan} --times cells=3"));
+    assert!(reason.contains("there is no kind `cells`"), "{reason}");
+}
+
+#[test]
+fn devices_that_are_not_there_are_refused() {
+    let folder = folder_with("small.toml", SMALL);
+    for (device, named) in
+        [("cuda:0,cuda:0", "twice"), ("auto,cpu", "name them all"), ("tpu:1", "unknown device")]
+    {
+        let reason = refused(folder.path(), &format!("run small.toml --out x --device {device}"));
+        assert!(reason.contains(named), "{reason}");
+    }
+    let reason = refused(folder.path(), "calibrate small.toml --out x --device cpu:0,cpu:1");
+    assert!(reason.contains("one process"), "{reason}");
+    assert!(!folder.path().join("x").exists());
+}

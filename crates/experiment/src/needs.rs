@@ -1,0 +1,104 @@
+//! What a step needs of a machine: how many processors, which part of a card, how much memory.
+
+use std::path::Path;
+
+use catamount_model::Config;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Environment, Experiment, ModelChoice};
+use crate::step::Step;
+
+/// What a step needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Needs {
+    /// Processors.
+    pub cpus: f64,
+    /// Cards, where the models compute on cards; a part of one for a small model.
+    pub gpus: f64,
+    /// Bytes of memory: the device's for the model, the machine's for provers.
+    pub memory: u64,
+}
+
+/// Memory of the card that parts are parts of. One that has more is left with room.
+const CARD: f64 = 80e9;
+/// A Lean worker's memory.
+const LEAN_WORKER: u64 = 650 << 20;
+/// Lean workers of an environment.
+const LEAN_WORKERS: u64 = 2;
+/// What everything takes beside the models: a database, traces, the program.
+const PROGRAM: u64 = 512 << 20;
+/// Weights of a pretrained model that is not here to be looked at: 7 billion, in 16 bits.
+const UNKNOWN: u64 = 14 << 30;
+
+impl Needs {
+    /// Of a step.
+    pub fn of(experiment: &Experiment, step: &Step) -> Self {
+        let weights = weights(experiment);
+        let adapted = experiment.branch.lora.is_some();
+        let (trains, searches) = match step {
+            Step::WarmUp | Step::Fold(_) | Step::Branch(_) => (true, false),
+            Step::Trial(_) | Step::Tournament(_) | Step::Cell(_) | Step::Chosen(_) => (false, true),
+            Step::Scores(_) | Step::Calibration(_) => (false, false),
+            Step::Data | Step::Report => {
+                return Needs { cpus: 1.0, gpus: 0.0, memory: PROGRAM };
+            }
+        };
+        // Trained whole, a model has a gradient and two moments beside itself; activations, or
+        // keys and values, come on top.
+        let model = match (trains, adapted) {
+            (true, false) => 5 * weights,
+            (true, true) => 2 * weights,
+            (false, _) => weights + weights / 2,
+        };
+        let lean = matches!(experiment.data.environment, Environment::Lean { .. }) && searches;
+        let provers = if lean { LEAN_WORKERS } else { 0 };
+        Needs {
+            cpus: 1.0 + provers as f64,
+            gpus: part(model),
+            memory: PROGRAM + model + provers * LEAN_WORKER,
+        }
+    }
+
+    /// What a step needs where nothing computes on cards.
+    pub fn without_cards(self) -> Self {
+        Needs { gpus: 0.0, ..self }
+    }
+}
+
+/// The smallest of 1/8, 1/4, 1/2 and 1 of a card that holds so much, with a quarter to spare.
+fn part(bytes: u64) -> f64 {
+    let share = 1.25 * bytes as f64 / CARD;
+    [0.125, 0.25, 0.5].into_iter().find(|part| share <= *part).unwrap_or(1.0)
+}
+
+/// Bytes of a model's weights.
+fn weights(experiment: &Experiment) -> u64 {
+    match &experiment.model {
+        ModelChoice::Scratch { hidden, layers, vocab, positions, .. } => {
+            4 * Config::small(*vocab, *hidden, *layers, *positions).parameters()
+        }
+        ModelChoice::Pretrained { base } => size(Path::new(base)).unwrap_or(UNKNOWN),
+    }
+}
+
+/// Bytes of a file of weights, or of those in a folder; none if there are none.
+fn size(path: &Path) -> Option<u64> {
+    if path.is_file() {
+        return path.metadata().ok().map(|metadata| metadata.len());
+    }
+    let entries = std::fs::read_dir(path).ok()?.flatten();
+    let weights = entries.filter(|e| e.path().extension().is_some_and(|x| x == "safetensors"));
+    let bytes: u64 = weights.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum();
+    (bytes > 0).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_models_share_a_card_and_large_ones_do_not() {
+        assert_eq!([part(1 << 30), part(10 << 30), part(30 << 30)], [0.125, 0.25, 0.5]);
+        assert_eq!(part(100 << 30), 1.0);
+    }
+}

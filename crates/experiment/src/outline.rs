@@ -1,0 +1,131 @@
+//! A plan as data: for whoever schedules its steps, and for whoever wants to look at it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Experiment;
+use crate::kind::Kind;
+use crate::needs::Needs;
+use crate::plan::{Plan, Planned};
+use crate::stamp::Stamps;
+use crate::step::Step;
+
+/// A plan, and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outline {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The version that planned it.
+    pub version: String,
+    /// The steps, in an order in which they can be done.
+    pub steps: Vec<OutlinedStep>,
+}
+
+/// A step of an outline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutlinedStep {
+    /// What `catamount step` calls it.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Hash of everything that its outcome depends on.
+    pub key: String,
+    /// The steps that must be done before, by their ids.
+    pub after: Vec<String>,
+    /// What it may read, by paths in the study's folder: all that the steps before it made.
+    pub inputs: Vec<PathBuf>,
+    /// What it makes, its stamp among it.
+    pub outputs: Vec<PathBuf>,
+    /// What it needs of a machine.
+    pub needs: Needs,
+    /// The model that it searches with: steps of one model are best done by one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Expansions per theorem, where it searches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
+    /// Whether it is done, by the word of its stamp.
+    pub done: bool,
+    /// How long it took when it was last done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+impl Plan {
+    /// The plan of a study in a folder, as data.
+    pub fn outline(&self, experiment: &Experiment, folder: &Path) -> Outline {
+        let stamps = Stamps::new(folder);
+        let mut steps: Vec<OutlinedStep> = Vec::new();
+        let ids: HashMap<&str, String> =
+            self.steps.iter().map(|p| (p.key.as_str(), p.step.id())).collect();
+        for planned in &self.steps {
+            let mut after: BTreeSet<String> =
+                planned.after.iter().filter_map(|key| ids.get(key.as_str()).cloned()).collect();
+            after.extend(self.waited_for(experiment, planned));
+            let before = |id: &String| steps.iter().find(|step| step.id == *id);
+            let inputs: BTreeSet<PathBuf> = after
+                .iter()
+                .filter_map(before)
+                .flat_map(|step| step.inputs.iter().chain(&step.outputs).cloned())
+                .collect();
+            steps.push(OutlinedStep {
+                id: planned.step.id(),
+                name: planned.name.clone(),
+                kind: planned.step.kind(),
+                key: planned.key.clone(),
+                after: after.into_iter().collect(),
+                inputs: inputs.into_iter().collect(),
+                outputs: stamps.files(planned),
+                needs: Needs::of(experiment, &planned.step),
+                model: match &planned.step {
+                    Step::Cell(cell) => Some(cell.trained.slug().to_string()),
+                    _ => None,
+                },
+                budget: planned.step.budget(),
+                done: stamps.is_done(planned),
+                seconds: stamps.last_seconds(planned),
+            });
+        }
+        let version = env!("CARGO_PKG_VERSION").to_string();
+        Outline { experiment: experiment.name.clone(), version, steps }
+    }
+
+    /// Steps that a cell waits for although its key has nothing of theirs: under a cap over several
+    /// strategies, those before it have spent a part of it.
+    fn waited_for(&self, experiment: &Experiment, planned: &Planned) -> Vec<String> {
+        let Step::Cell(cell) = &planned.step else { return Vec::new() };
+        if experiment.evaluation.theorem_time_limit.is_none() {
+            return Vec::new();
+        }
+        let (budget, objective) = (cell.deployment.budget(), &cell.objective);
+        let before = self.steps.iter().take_while(|other| *other != planned);
+        let same = |other: &&Planned| match &other.step {
+            Step::Cell(other) => {
+                other.objective == *objective && other.deployment.budget() == budget
+            }
+            _ => false,
+        };
+        before.filter(same).map(|other| other.step.id()).collect()
+    }
+}
+
+impl Outline {
+    /// The steps that stand between nothing and a step, itself left out.
+    pub fn ancestors(&self, id: &str) -> BTreeSet<&str> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let step = self.steps.iter().find(|step| step.id == id);
+            for before in step.into_iter().flat_map(|step| &step.after) {
+                if found.insert(before.as_str()) {
+                    open.push(before);
+                }
+            }
+        }
+        found
+    }
+}
