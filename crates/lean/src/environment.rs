@@ -230,6 +230,7 @@ impl Environment for Lean {
         let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let mut options = Options::clone(&self.options);
         options.root = options.root.as_ref().map(whole);
+        options.libraries = options.libraries.iter().map(whole).collect();
         if let Host::Native { project } = &mut options.host {
             *project = whole(project);
         }
