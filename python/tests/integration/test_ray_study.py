@@ -23,17 +23,23 @@ objectives = [
     { objective = "ce" },
     { objective = "ua" },
     { objective = "bfs", prior = { kappa = 3 } },
-    { objective = "dfs", prior = "fitted" },
+    { objective = "auto" },
 ]
 
+[tune]
+objectives = ["ua"]
+fitted = false
+shares = [0.5]
+temperatures = [0.8, 1.2]
+theorems = 20
+
 [evaluation]
-strategies = ["pass", "bfs", "dfs"]
-budgets = [6, 12]
-limit = 30
+strategies = ["bfs", "dfs"]
+budgets = [8]
+limit = 20
 max_tokens = 12
 trees = 3
 cells = "all"
-trials = 60
 
 [data]
 environment = "metamath"
@@ -42,24 +48,24 @@ steps = "1-4"
 split = "0.6,0.2,0.2"
 
 [warm_up]
-max_steps = 120
+max_steps = 40
 max_tokens = 96
 batch = { examples = 8, tokens = 256 }
 optimizer = { lr = 3e-3 }
-checkpoints = { every = 20 }
+checkpoints = { every = 8 }
 
 [branch]
-max_steps = 60
+max_steps = 20
 max_tokens = 96
 batch = { examples = 8, tokens = 256 }
-checkpoints = { every = 10 }
+checkpoints = { every = 4 }
 """
 
 
 def results(study):
     """Everything that clocks and machines have no part in."""
     found = {}
-    for part in ("data", "models", "cells", "calibration"):
+    for part in ("data", "models", "cells", "tune"):
         for parent, _, names in os.walk(study / part):
             for name in names:
                 if name.startswith(".") or name.endswith(("times.jsonl", "timing.json", "manifest.json")):
@@ -141,7 +147,7 @@ def test_any_number_of_nodes_gives_the_same(place, nodes, count):
     assert results(place / f"nodes-{count}") == results(place / "alone")
 
 
-@pytest.mark.parametrize("step", ["branch-ua", "cell-ce-dfs-n12", "trial-dfs-n12"])
+@pytest.mark.parametrize("step", ["branch-ua", "cell-ce-dfs-n8", "tune-bfs-n8"])
 def test_a_node_that_is_killed_in_a_step_loses_nothing(place, nodes, step, capfd):
     cluster = nodes(3)
     study = place / f"killed-{step}"
