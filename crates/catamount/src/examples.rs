@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// Command by command: what one might want, and the line that does it.
-const EXAMPLES: [(&str, &[(&str, &str)]); 27] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 28] = [
     (
         "weights",
         &[
@@ -148,6 +148,13 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 27] = [
     ("train", &[("no searches, only models", "catamount train mine.toml --out study")]),
     ("calibrate", &[("which surrogate predicts best", "catamount calibrate mine.toml")]),
     ("tune", &[("objective and budget by validation", "catamount tune mine.toml")]),
+    (
+        "step",
+        &[(
+            "the warm-up alone, where the data are done",
+            "catamount step experiment.toml --out study --only warm-up",
+        )],
+    ),
     (
         "score",
         &[
