@@ -251,12 +251,13 @@ def connect(hello: dict[str, Any]) -> list[dict[str, Any]] | str:
             ray.init(address=address, log_to_driver=False)
     except Exception as error:  # Ray raises whatever it meets: connections, versions, time-outs.
         return f"the Ray cluster at {address} cannot be used: {error}"
-    ask = ray.remote(probe).options(num_cpus=0, max_retries=2)
+    ask = ray.remote(probe)
     nodes = [node for node in ray.nodes() if node["Alive"]]
     answers = []
     for node in nodes:
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        answers.append(ask.options(scheduling_strategy=there).remote(hello["program"], hello["probe"], hello["here"]))
+        asked = ask.options(num_cpus=0, max_retries=2, scheduling_strategy=there)
+        answers.append(asked.remote(hello["program"], hello["probe"], hello["here"]))
     found = []
     for node, answer in zip(nodes, answers):
         try:

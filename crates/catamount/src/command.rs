@@ -49,9 +49,9 @@ pub fn program() -> std::io::Result<Vec<String>> {
         return Ok(vec![named]);
     }
     let path = std::env::current_exe()?;
-    let own = path.file_stem().is_some_and(|stem| stem == "catamount");
+    let python = path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("python"));
     let mut program = vec![path.display().to_string()];
-    if !own {
+    if python {
         program.extend(["-m", "catamount"].map(String::from));
     }
     Ok(program)
