@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// Command by command: what one might want, and the line that does it.
-const EXAMPLES: [(&str, &[(&str, &str)]); 28] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 31] = [
     (
         "weights",
         &[
