@@ -1,34 +1,22 @@
-//! The steps that hold surrogates against searches: the warm-up model searches validation theorems,
-//! and each objective's surrogate is fitted to what came of it.
+//! The steps that hold surrogates against searches: each objective's is fitted to what came of the
+//! warm-up model's searches of validation theorems.
 
 use std::collections::HashMap;
 
 use catamount_calibration::{Clock, calibrate};
-use catamount_evaluate::{CellTask, Log};
+use catamount_evaluate::Log;
 use catamount_model::Backend;
 use catamount_report::{CALIBRATIONS, Calibrated, observations};
 use catamount_train::score;
 
-use crate::cells::{Sampler, theorems};
 use crate::error::{Error, Work};
 use crate::experiment::PriorChoice;
 use crate::plan::Plan;
-use crate::step::{Fit, Step, Trained, Trial, WARM_UP};
+use crate::step::{Fit, Step, Trained};
 use crate::study::{Study, say};
 
 /// Rows scored together.
 const SCORED: usize = 4096;
-
-/// Searches validation theorems with the warm-up model.
-pub(crate) fn trial<B: Backend>(study: &Study<'_, B>, trial: &Trial) -> Work<()> {
-    let searches = CellTask {
-        objective: WARM_UP.to_string(),
-        deployment: trial.deployment.clone(),
-        log: study.path(trial.log()),
-        theorems: theorems(study, "valid", Some(study.experiment.evaluation.trials))?,
-    };
-    Sampler::default().search(study, &Trained::warm_up(), &[searches], &mut |_, _| Ok(()))
-}
 
 /// Fits one objective's surrogate to its trials.
 pub(crate) fn fit<B: Backend>(study: &Study<'_, B>, plan: &Plan, fit: &Fit) -> Work<()> {
@@ -60,6 +48,7 @@ pub(crate) fn fit<B: Backend>(study: &Study<'_, B>, plan: &Plan, fit: &Fit) -> W
     let calibrated = Calibrated {
         strategies: fit.trials.iter().map(|t| t.deployment.strategy().to_string()).collect(),
         temperature: fit.temperature(),
+        distinct: fit.distinct(),
         seed: study.experiment.seed,
         calibration,
     };

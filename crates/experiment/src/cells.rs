@@ -12,23 +12,41 @@ use catamount_search::{Deployment, Policy};
 
 use crate::error::{Error, Result, Work};
 use crate::plan::{Plan, Planned};
-use crate::step::{Cell, Step, Trained, part};
+use crate::step::{Cell, Step, Trained, WARM_UP, part};
 use crate::study::Study;
 use crate::time;
 
-/// How many of these steps, from the first on, are cells that can be searched together: those of
-/// one model that is sampled in one way.
-pub(crate) fn together(limited: bool, steps: &[&Planned]) -> usize {
-    fn sampling(planned: &Planned) -> Option<(&Trained, [u64; 2], usize, bool)> {
-        let Step::Cell(Cell { trained, deployment: d, .. }) = &planned.step else { return None };
-        let numbers = [d.temperature().to_bits(), d.top_p().to_bits()];
-        Some((trained, numbers, d.max_tokens(), d.distinct()))
+/// The model that a step samples, if it searches.
+pub(crate) fn sampled(step: &Step) -> Option<Trained> {
+    match step {
+        Step::Cell(cell) => Some(cell.trained.clone()),
+        Step::Trial(_) => Some(Trained::warm_up()),
+        _ => None,
     }
-    let Some(first) = steps.first().and_then(|planned| sampling(planned)) else { return 0 };
+}
+
+/// Which of these steps are searched together with the first, by their places: those that sample
+/// its model in its way. Cells only as far as they follow one another, since branches may have to
+/// be trained in between; trials wherever they stand, since they need the warm-up alone.
+pub(crate) fn together(limited: bool, steps: &[&Planned]) -> Vec<usize> {
+    fn sampling(planned: &Planned) -> Option<(Trained, [u64; 2], usize, bool, bool)> {
+        let (d, trial) = match &planned.step {
+            Step::Cell(cell) => (&cell.deployment, false),
+            Step::Trial(trial) => (&trial.deployment, true),
+            _ => return None,
+        };
+        let numbers = [d.temperature().to_bits(), d.top_p().to_bits()];
+        Some((sampled(&planned.step)?, numbers, d.max_tokens(), d.distinct(), trial))
+    }
+    let Some(first) = steps.first().and_then(|planned| sampling(planned)) else { return vec![] };
+    let alike = |&(_, planned): &(usize, &&Planned)| sampling(planned).as_ref() == Some(&first);
+    let places = steps.iter().enumerate();
+    if first.4 {
+        return places.filter(alike).map(|(place, _)| place).collect();
+    }
     // A cap over several strategies needs to know what the strategies before have spent.
     let most = if limited { 1 } else { usize::MAX };
-    let alike = |planned: &&&Planned| sampling(planned) == Some(first);
-    steps.iter().take(most).take_while(alike).count()
+    places.take(most).take_while(alike).map(|(place, _)| place).collect()
 }
 
 /// The theorems of one part of the data, of the evaluated lengths.
@@ -43,6 +61,24 @@ pub(crate) fn theorems<B: Backend>(
     let theorems = Theorems::select(traces, &file.display().to_string(), Some(steps), limit);
     let empty = Error::Empty { what: "held-out theorem", steps, path: study.path(file) };
     Ok(theorems.ok_or(empty)?)
+}
+
+/// What a step searches, if it does.
+pub(crate) fn task<B: Backend>(
+    study: &Study<'_, B>,
+    plan: &Plan,
+    step: &Step,
+) -> Work<Option<CellTask>> {
+    match step {
+        Step::Cell(cell) => searches(study, plan, cell).map(Some),
+        Step::Trial(trial) => Ok(Some(CellTask {
+            objective: WARM_UP.to_string(),
+            deployment: trial.deployment.clone(),
+            log: study.path(trial.log()),
+            theorems: theorems(study, "valid", Some(study.experiment.evaluation.trials))?,
+        })),
+        _ => Ok(None),
+    }
 }
 
 /// What a cell searches.
@@ -212,6 +248,7 @@ impl Observer for Ledger<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
     use crate::presets::preset;
 
     #[test]
@@ -221,15 +258,37 @@ mod tests {
         let steps: Vec<&Planned> = plan.steps.iter().collect();
         let first = steps.iter().position(|p| matches!(p.step, Step::Cell(_))).unwrap();
         let (mut groups, mut at) = (Vec::new(), first);
-        while together(false, &steps[at..]) > 0 {
-            groups.push(together(false, &steps[at..]));
+        while !together(false, &steps[at..]).is_empty() {
+            groups.push(together(false, &steps[at..]).len());
             at += groups.last().unwrap();
         }
         // Cross-entropy is searched under every strategy; every cell is in one group.
         assert_eq!(groups[0], experiment.evaluation.strategies.len());
         assert_eq!(groups.iter().sum::<usize>(), plan.cells().count());
-        assert_eq!(together(false, &steps), 0, "data comes first, and is no cell");
+        assert!(together(false, &steps).is_empty(), "data comes first, and is no cell");
         let one = together(true, &steps[first..]);
-        assert_eq!(one, 1, "later strategies depend on what earlier ones spent");
+        assert_eq!(one, [0], "later strategies depend on what earlier ones spent");
+    }
+
+    #[test]
+    fn trials_that_sample_alike_are_searched_together() {
+        let text = r#"
+name = "n"
+data = { environment = "metamath", database = "x.mm" }
+model = { base = "b" }
+objectives = [
+    { objective = "ce" },
+    { objective = "matched", prior = "fitted" },
+    { objective = "matched", prior = "fitted", deployed = { distinct = true } },
+]
+evaluation = { strategies = ["pass", "bfs", "mcts"], budgets = [64] }
+"#;
+        let experiment = Experiment::parse(text, "x.toml").unwrap();
+        let plan = Plan::new(&experiment, "source").unwrap();
+        let steps: Vec<&Planned> = plan.steps.iter().collect();
+        let first = steps.iter().position(|p| matches!(p.step, Step::Trial(_))).unwrap();
+        let group = together(false, &steps[first..]);
+        let names: Vec<&str> = group.iter().map(|&i| steps[first + i].name.as_str()).collect();
+        assert_eq!(names, ["trial pass n64 t0.8", "trial bfs n64 t0.8", "trial mcts n64 t0.8"]);
     }
 }

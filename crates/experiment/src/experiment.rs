@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use catamount_data::{Library, Making, Source};
 use catamount_objective::{Objective, Prior, Surrogate};
-use catamount_report::{ObjectiveLabel, PriorLabel};
+use catamount_report::{ObjectiveLabel, PriorLabel, SamplingLabel};
 use catamount_search::{Deployment, Overrides, SettingError, StrategyKind};
 use catamount_traces::{Origin, Split, Steps};
 use catamount_train::{Probabilities, Recipe};
@@ -144,8 +144,12 @@ pub enum ModelChoice {
 /// One objective to train with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveChoice {
-    /// Its name in tables, unique in the experiment.
+    /// Its name, unique in the experiment.
     pub name: String,
+    /// Its row in tables, which it may share with others under other strategies.
+    pub row: String,
+    /// The one strategy that it is deployed under; wherever it belongs if none.
+    pub under: Option<StrategyKind>,
     /// The objective.
     pub objective: Objective,
     /// Expansions to train for; every evaluation budget in turn if none.
@@ -158,6 +162,8 @@ pub struct ObjectiveChoice {
     pub temperature: f64,
     /// Weights below this are raised to it.
     pub floor: f64,
+    /// What its deployments have besides strategy and budget.
+    pub deployed: Overrides,
 }
 
 /// The candidates of `auto`.
@@ -277,13 +283,16 @@ impl Experiment {
         prior: PriorChoice,
     ) -> ObjectiveChoice {
         ObjectiveChoice {
+            row: name.clone(),
             name,
+            under: None,
             objective,
             budget: Some(budget),
             prior,
             probabilities: self.file.probabilities,
             temperature: self.branch.temperature,
             floor: self.branch.weights.min,
+            deployed: self.evaluation.overrides.clone(),
         }
     }
 
@@ -323,6 +332,26 @@ impl Evaluation {
 }
 
 impl ObjectiveChoice {
+    /// How its branches are deployed under a strategy at a budget.
+    pub(crate) fn deployment(
+        &self,
+        strategy: StrategyKind,
+        budget: u64,
+    ) -> std::result::Result<Deployment, SettingError> {
+        Deployment::overridden(strategy, budget, &self.deployed)
+    }
+
+    /// Whether another objective's branch is this one's: only their deployments differ. What is
+    /// fitted to searches depends on how they sampled.
+    pub(crate) fn trains_as(&self, other: &ObjectiveChoice) -> bool {
+        let training = |choice: &ObjectiveChoice| {
+            (choice.objective, choice.budget, choice.prior, choice.made_beforehand())
+        };
+        self.prior != PriorChoice::Fitted
+            && training(self) == training(other)
+            && (self.temperature, self.floor) == (other.temperature, other.floor)
+    }
+
     /// The budgets that branches of this objective are trained for, given those of the evaluation;
     /// cross-entropy knows none.
     pub(crate) fn budgets(&self, evaluation: &[u64]) -> Vec<u64> {
@@ -351,7 +380,7 @@ impl ObjectiveChoice {
             Ok(own) => vec![own],
             Err(_) => evaluation.strategies.clone(),
         };
-        let trial = |strategy| Ok(Trial { deployment: evaluation.deployment(strategy, budget)? });
+        let trial = |strategy| Ok(Trial { deployment: self.deployment(strategy, budget)? });
         let trials = strategies.into_iter().map(trial).collect::<Result<_, SettingError>>()?;
         Ok(Fit { objective: self.objective, budget, trials })
     }
@@ -372,13 +401,18 @@ impl ObjectiveChoice {
     /// Whether the objective belongs under a strategy: the search-agnostic ones everywhere, the
     /// others under the strategies they model.
     pub(crate) fn belongs_under(&self, strategy: StrategyKind) -> bool {
-        matches!(self.objective, Objective::Ce | Objective::Ua)
-            || strategy.is_modelled_by(self.objective.name())
+        match self.under {
+            Some(under) => under == strategy,
+            None => {
+                matches!(self.objective, Objective::Ce | Objective::Ua)
+                    || strategy.is_modelled_by(self.objective.name())
+            }
+        }
     }
 }
 
 /// The name of an objective to which the file gives none.
-pub(crate) fn label(objective: Objective, prior: PriorChoice) -> String {
+pub(crate) fn label(base: &str, prior: PriorChoice, sampling: SamplingLabel) -> String {
     let prior = match prior {
         PriorChoice::None => PriorLabel::None,
         PriorChoice::Fitted => PriorLabel::Fitted,
@@ -387,5 +421,5 @@ pub(crate) fn label(objective: Objective, prior: PriorChoice) -> String {
             PriorLabel::Given { kappa, absorption }
         }
     };
-    ObjectiveLabel { base: objective.name().to_string(), prior, trained: None }.to_string()
+    ObjectiveLabel { base: base.to_string(), prior, sampling, trained: None }.to_string()
 }

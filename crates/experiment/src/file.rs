@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::objectives::AUTO;
 pub use self::objectives::{
-    DeployedTemperature, ObjectiveFile, ObjectiveName, PriorFile, TemperatureFile, TuneFile,
+    DeployedTemperature, ObjectiveFile, ObjectiveName, PriorFile, SamplingFile, TemperatureFile,
+    TuneFile,
 };
 pub use self::policy::PolicyFile;
 

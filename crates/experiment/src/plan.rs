@@ -12,7 +12,7 @@ use serde_json::json;
 
 use self::cells::{deployed, searched};
 use crate::error::{Error, Result};
-use crate::experiment::{Experiment, PriorChoice};
+use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
 use crate::file::AUTO;
 use crate::step::{Cell, Chosen, Step, Trained};
 
@@ -44,18 +44,22 @@ impl Plan {
         let budgets = &experiment.evaluation.budgets;
         let (mut cells, mut controls) = (Vec::new(), Vec::new());
         for choice in &experiment.objectives {
+            // Objectives that differ in their deployments only share a branch.
+            let trains = |other: &&ObjectiveChoice| choice.trains_as(other);
+            let trains = experiment.objectives.iter().find(trains).unwrap_or(choice);
             let trained_for = choice.budgets(budgets);
             let several = trained_for.len() > 1;
             for budget in trained_for {
-                let trained = Trained::branch(&choice.name, several.then_some(budget));
-                let key = plan.branch(experiment, choice, budget, &trained, &roots)?;
-                if choice.objective == Objective::Ce {
-                    controls.push((trained.clone(), key.clone()));
+                let trained = Trained::branch(&trains.name, several.then_some(budget));
+                let key = plan.branch(experiment, trains, budget, &trained, &roots)?;
+                let control = (trained.clone(), key.clone());
+                if choice.objective == Objective::Ce && !controls.contains(&control) {
+                    controls.push(control);
                 }
                 cells.extend(
                     deployed(experiment, choice, several.then_some(budget))?.into_iter().map(
                         |deployment| {
-                            let objective = choice.name.clone();
+                            let objective = choice.row.clone();
                             (Cell { trained: trained.clone(), objective, deployment }, key.clone())
                         },
                     ),

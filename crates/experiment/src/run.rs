@@ -115,21 +115,24 @@ impl<'a, B: Backend> Runner<'a, B> {
         Runner { study, plan, stamps, sampler, report: None }
     }
 
-    fn run(mut self, mut rest: &[&Planned]) -> Result<Option<Report>> {
+    fn run(mut self, outstanding: &[&Planned]) -> Result<Option<Report>> {
         let limited = self.study.experiment.evaluation.theorem_time_limit.is_some();
-        while let Some(planned) = rest.first() {
+        let mut rest = outstanding.to_vec();
+        while let Some(&planned) = rest.first() {
             if self.study.stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
-            let (group, after) = rest.split_at(cells::together(limited, rest).max(1));
-            if let Step::Cell(cell) = &planned.step {
-                self.search(&cell.trained, group)?;
+            if let Some(trained) = cells::sampled(&planned.step) {
+                let places = cells::together(limited, &rest);
+                let group: Vec<&Planned> = places.iter().map(|&place| rest[place]).collect();
+                self.search(&trained, &group)?;
+                rest.retain(|planned| !group.contains(planned));
             } else {
                 // What comes now may want the device's memory for itself.
                 self.sampler = Sampler::default();
                 self.step(planned)?;
+                rest.remove(0);
             }
-            rest = after;
         }
         Ok(self.report)
     }
@@ -179,7 +182,6 @@ impl<'a, B: Backend> Runner<'a, B> {
             Step::Fold(fold) => scores::fold(study, *fold),
             Step::Scores(scoring) => scores::scores(study, scoring),
             Step::Branch(branch) => training::branch(study, branch),
-            Step::Trial(trial) => calibrating::trial(study, trial),
             Step::Calibration(fit) => calibrating::fit(study, self.plan, fit),
             Step::Tournament(tournament) => tuning::tournament(study, tournament),
             Step::Chosen(chosen) => tuning::chosen(study, self.plan, chosen),
@@ -189,11 +191,11 @@ impl<'a, B: Backend> Runner<'a, B> {
                 Ok(())
             }
             // Searched in groups.
-            Step::Cell(_) => Ok(()),
+            Step::Cell(_) | Step::Trial(_) => Ok(()),
         }
     }
 
-    /// Searches cells that share a model.
+    /// Searches cells or trials that share a model.
     fn search(&mut self, trained: &Trained, group: &[&Planned]) -> Result<()> {
         let mut begun = Vec::new();
         for planned in group {
@@ -205,9 +207,8 @@ impl<'a, B: Backend> Runner<'a, B> {
         let fail = |failure: crate::error::Failure| failure.in_step(&first.name);
         let mut searches = Vec::new();
         for planned in &begun {
-            if let Step::Cell(cell) = &planned.step {
-                searches.push(cells::searches(self.study, self.plan, cell).map_err(fail)?);
-            }
+            let task = cells::task(self.study, self.plan, &planned.step);
+            searches.extend(task.map_err(fail)?);
         }
         let mut sampler = std::mem::take(&mut self.sampler);
         let mut ended = |index: usize, run: &CellRun| {
@@ -220,6 +221,10 @@ impl<'a, B: Backend> Runner<'a, B> {
                 "  {proved} of {theorems} proved ({share:.1} %), {errors} errors; {}",
                 run.timing
             ));
+            if errors > 0 && matches!(planned.step, Step::Trial(_)) {
+                // What is fitted to them would rest on less than it says.
+                return Err(Error::Unfinished { count: errors });
+            }
             if errors > 0 {
                 // Not done: the same command tries them again.
                 say("  run the same command again to retry the errors");

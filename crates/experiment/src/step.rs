@@ -178,8 +178,13 @@ impl Step {
         match self {
             Step::Data => "data".to_string(),
             Step::WarmUp => WARM_UP.to_string(),
-            Step::Trial(trial) => format!("trial {}", of(&trial.deployment, " ")),
-            Step::Calibration(fit) => format!("calibration {} n{}", fit.objective, fit.budget),
+            Step::Trial(trial) => {
+                let (of, how) = (of(&trial.deployment, " "), sampled(&trial.deployment, " "));
+                format!("trial {of} {how}")
+            }
+            Step::Calibration(fit) => {
+                format!("calibration {} n{} {}", fit.objective, fit.budget, fit.sampled(" "))
+            }
             Step::Tournament(tournament) => format!("tune {}", of(&tournament.deployment, " ")),
             Step::Chosen(chosen) => {
                 format!("cell {} {}", chosen.objective, of(&chosen.tournament.deployment, " "))
@@ -241,6 +246,12 @@ fn of(deployment: &Deployment, joint: &str) -> String {
     format!("{}{joint}n{}", deployment.strategy(), deployment.budget())
 }
 
+/// `t0.8 distinct`: what else tells searches that surrogates are fitted to apart.
+fn sampled(deployment: &Deployment, joint: &str) -> String {
+    let distinct = if deployment.distinct() { format!("{joint}distinct") } else { String::new() };
+    format!("t{}{distinct}", deployment.temperature())
+}
+
 /// The files of a cell, or of the cell that a measurement is made on.
 fn log_outputs(log: &Path) -> Outputs {
     let siblings = |suffixes: &[&str]| {
@@ -258,7 +269,8 @@ fn log_outputs(log: &Path) -> Outputs {
 impl Trial {
     /// The log of the searches.
     pub(crate) fn log(&self) -> PathBuf {
-        Path::new("calibration").join(format!("{}.jsonl", of(&self.deployment, "-")))
+        let (of, how) = (of(&self.deployment, "-"), sampled(&self.deployment, "-"));
+        Path::new("calibration").join(format!("{of}-{how}.jsonl"))
     }
 }
 
@@ -268,9 +280,18 @@ impl Fit {
         self.trials.first().map_or(1.0, |trial| trial.deployment.temperature())
     }
 
+    /// Whether its trials sampled no tactic twice at a node.
+    pub(crate) fn distinct(&self) -> bool {
+        self.trials.first().is_some_and(|trial| trial.deployment.distinct())
+    }
+
+    fn sampled(&self, joint: &str) -> String {
+        self.trials.first().map_or(String::new(), |trial| sampled(&trial.deployment, joint))
+    }
+
     /// What was found.
     pub(crate) fn found(&self) -> PathBuf {
-        let name = format!("fit-{}-n{}.json", self.objective, self.budget);
+        let name = format!("fit-{}-n{}-{}.json", self.objective, self.budget, self.sampled("-"));
         Path::new("calibration").join(name)
     }
 }

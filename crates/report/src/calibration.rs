@@ -25,6 +25,9 @@ pub struct Calibrated {
     pub strategies: Vec<String>,
     /// The temperature at which tactics were sampled, and log p was taken.
     pub temperature: f64,
+    /// Whether no tactic was sampled twice at a node.
+    #[serde(default)]
+    pub distinct: bool,
     /// The study's seed.
     pub seed: u64,
     /// The fits.

@@ -36,11 +36,13 @@ pub use calibration::{CALIBRATIONS, Calibrated, Shown, observations, show_calibr
 pub use compare::{
     CompareError, Comparison, Side, compare, compare_cells, compare_family, compare_seeds,
 };
-pub use names::TUNED;
+pub use names::{MATCHED, TUNED};
 pub use report::{Report, report};
 pub use run::ReportError;
 pub use server::Server;
-pub use study::{ObjectiveLabel, PLAN, PlannedCell, PriorLabel, SCORES, Seeds, StudyPlan, WARM_UP};
+pub use study::{
+    ObjectiveLabel, PLAN, PlannedCell, PriorLabel, SCORES, SamplingLabel, Seeds, StudyPlan, WARM_UP,
+};
 pub use table::{Entry, Table};
 
 /// The README's example is a test.

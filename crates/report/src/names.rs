@@ -2,13 +2,16 @@
 
 use catamount_search::StrategyKind;
 
-use crate::study::{ObjectiveLabel, PriorLabel};
+use crate::study::{ObjectiveLabel, PriorLabel, SamplingLabel};
 
 /// The control every gain is measured against.
 pub(crate) const CONTROL: &str = "ce";
 
 /// The control at the temperature that is best on validation theorems.
 pub const TUNED: &str = "ce+tuned";
+
+/// Under every strategy the objective that models it, in one row.
+pub const MATCHED: &str = "matched";
 
 /// An objective's name taken apart: `bfs+kappa5+q0.02`, `bfs@256`, or anything else a policy calls
 /// itself.
@@ -20,6 +23,8 @@ pub(crate) struct Objective {
     pub(crate) absorption: Option<f64>,
     /// Its prior was fitted to searches rather than set by hand.
     pub(crate) fitted: bool,
+    /// How it is sampled, where that is not the evaluation's way.
+    pub(crate) sampling: SamplingLabel,
     /// The budget it was trained for, where the name says so.
     pub(crate) trained: Option<u64>,
 }
@@ -37,6 +42,7 @@ impl Objective {
             kappa,
             absorption,
             fitted: label.prior == PriorLabel::Fitted,
+            sampling: label.sampling,
             trained: label.trained,
         }
     }
@@ -45,14 +51,22 @@ impl Objective {
         self.fitted || self.kappa.is_some() || self.absorption.is_some()
     }
 
-    /// A member of the search-aware family without a prior.
+    /// A member of the search-aware family as the paper has it: no prior, sampled as all are.
     pub(crate) fn is_search_aware(&self) -> bool {
-        !self.has_prior() && is_strategy(&self.base)
+        !self.has_prior()
+            && self.sampling == SamplingLabel::default()
+            && (is_strategy(&self.base) || self.base == MATCHED)
+    }
+
+    /// Cross-entropy, however it is sampled.
+    pub(crate) fn is_control(&self) -> bool {
+        self.base == CONTROL && !self.has_prior() && self.trained.is_none()
     }
 
     /// Whether the objective models this strategy.
     pub(crate) fn matches(&self, strategy: &str) -> bool {
-        strategy.parse().is_ok_and(|kind: StrategyKind| kind.is_modelled_by(&self.base))
+        let models = |kind: StrategyKind| kind.is_modelled_by(&self.base);
+        self.base == MATCHED || strategy.parse().is_ok_and(models)
     }
 
     /// `κ = 5, q = 0.02`.
@@ -70,14 +84,15 @@ impl Objective {
             "ua" => "UA".to_owned(),
             TUNED => "CE, best temperature".to_owned(),
             "auto" => "chosen on validation theorems".to_owned(),
+            MATCHED => "CAT, matched".to_owned(),
             base if is_strategy(base) => format!("CAT ({})", strategy_label(base)),
             base => base.to_owned(),
         };
-        if self.has_prior() {
-            format!("{base}{trained}, {}", self.prior_label())
-        } else {
-            format!("{base}{trained}")
-        }
+        let prior = Some(self.prior_label()).filter(|_| self.has_prior());
+        let temperature = self.sampling.temperature.map(|t| format!("T = {t}"));
+        let distinct = self.sampling.distinct.then(|| "distinct samples".to_owned());
+        let parts = prior.into_iter().chain(temperature).chain(distinct);
+        std::iter::once(format!("{base}{trained}")).chain(parts).collect::<Vec<_>>().join(", ")
     }
 
     /// Place among objectives: control first, then UA, then the search-aware ones in the order of
@@ -86,7 +101,8 @@ impl Objective {
         let place = match self.base.as_str() {
             CONTROL | TUNED => 0,
             "ua" => 1,
-            base => strategy_rank(base).0 + 2,
+            MATCHED => 2,
+            base => strategy_rank(base).0 + 3,
         };
         (place, self.has_prior(), self.full.clone())
     }
@@ -154,6 +170,11 @@ mod tests {
                 && fitted.matches("bfs")
                 && fitted.label() == "CAT (BFS), calibrated"
         );
+        let hot = Objective::parse("ce+t1.2+distinct");
+        assert_eq!(hot.label(), "CE, T = 1.2, distinct samples");
+        assert!(hot.is_control() && !Objective::parse("bfs+t1.2").is_search_aware());
+        let matched = Objective::parse("matched+fitted");
+        assert!(matched.matches("mcts") && matched.label() == "CAT, matched, calibrated");
         let odd = Objective::parse("bfs+mine");
         assert!(!odd.is_search_aware() && !odd.matches("bfs") && odd.label() == "bfs+mine");
         assert!(Objective::parse("ce").rank() < Objective::parse("ua").rank());

@@ -76,15 +76,26 @@ pub struct PlannedCell {
 }
 
 /// An objective's name, as an experiment makes it and a report takes it apart: `bfs`,
-/// `bfs+kappa5+q0.02`, `bfs+fitted`, `bfs@256`.
+/// `bfs+kappa5+q0.02`, `bfs+fitted`, `ce+t1.2`, `matched+fitted+distinct`, `bfs@256`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveLabel {
     /// The objective itself.
     pub base: String,
     /// Its off-trace prior.
     pub prior: PriorLabel,
+    /// How it is sampled, where that is not the evaluation's way.
+    pub sampling: SamplingLabel,
     /// The budget it was trained for, where the name says so.
     pub trained: Option<u64>,
+}
+
+/// How an objective is sampled, in its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SamplingLabel {
+    /// At which temperature.
+    pub temperature: Option<f64>,
+    /// Whether no tactic is sampled twice at a node.
+    pub distinct: bool,
 }
 
 /// An off-trace prior in an objective's name.
@@ -114,6 +125,8 @@ impl fmt::Display for ObjectiveLabel {
                 absorption.map_or(Ok(()), |absorption| write!(f, "+q{absorption}"))?;
             }
         }
+        self.sampling.temperature.map_or(Ok(()), |t| write!(f, "+t{t}"))?;
+        f.write_str(if self.sampling.distinct { "+distinct" } else { "" })?;
         self.trained.map_or(Ok(()), |budget| write!(f, "@{budget}"))
     }
 }
@@ -128,23 +141,30 @@ impl FromStr for ObjectiveLabel {
                 Some((name, n)) => (name, Some(n)),
                 None => (text, None),
             };
-        let other = ObjectiveLabel { base: untrained.into(), prior: PriorLabel::None, trained };
-        let Some((base, parts)) = untrained.split_once('+') else { return Ok(other) };
-        if parts == "fitted" {
-            return Ok(ObjectiveLabel { base: base.into(), prior: PriorLabel::Fitted, trained });
-        }
+        let (prior, sampling) = (PriorLabel::None, SamplingLabel::default());
+        let other = ObjectiveLabel { base: untrained.into(), prior, sampling, trained };
+        let mut parts = untrained.split('+');
+        let base = parts.next().unwrap_or_default().to_string();
+        let mut label = ObjectiveLabel { base, ..other.clone() };
         let (mut kappa, mut absorption) = (None, None);
-        for part in parts.split('+') {
+        for part in parts {
             let number = |prefix: &str| part.strip_prefix(prefix).and_then(|v| v.parse().ok());
-            match (number("kappa"), number("q")) {
-                (Some(value), _) => kappa = Some(value),
-                (None, Some(value)) => absorption = Some(value),
-                // Some other variant: never mistaken for the plain objective.
-                (None, None) => return Ok(other),
+            match part {
+                "fitted" => label.prior = PriorLabel::Fitted,
+                "distinct" => label.sampling.distinct = true,
+                _ => match (number("kappa"), number("q"), number("t")) {
+                    (Some(value), ..) => kappa = Some(value),
+                    (None, Some(value), _) => absorption = Some(value),
+                    (None, None, Some(value)) => label.sampling.temperature = Some(value),
+                    // Some other variant: never mistaken for the plain objective.
+                    (None, None, None) => return Ok(other),
+                },
             }
         }
-        let prior = PriorLabel::Given { kappa, absorption };
-        Ok(ObjectiveLabel { base: base.into(), prior, trained })
+        if kappa.is_some() || absorption.is_some() {
+            label.prior = PriorLabel::Given { kappa, absorption };
+        }
+        Ok(label)
     }
 }
 
@@ -155,15 +175,21 @@ mod tests {
     #[test]
     fn labels_are_read_as_they_are_written() {
         let given = PriorLabel::Given { kappa: Some(5.0), absorption: Some(0.02) };
-        for (prior, trained, text) in [
-            (PriorLabel::None, None, "bfs"),
-            (PriorLabel::None, Some(256), "bfs@256"),
-            (PriorLabel::Fitted, None, "bfs+fitted"),
-            (given, None, "bfs+kappa5+q0.02"),
-            (PriorLabel::Given { kappa: Some(3.0), absorption: None }, None, "bfs+kappa3"),
-            (given, Some(16), "bfs+kappa5+q0.02@16"),
+        let usual = SamplingLabel::default();
+        let hot = SamplingLabel { temperature: Some(1.2), distinct: false };
+        let both = SamplingLabel { temperature: Some(1.5), distinct: true };
+        let kappa = PriorLabel::Given { kappa: Some(3.0), absorption: None };
+        for (prior, sampling, trained, text) in [
+            (PriorLabel::None, usual, None, "bfs"),
+            (PriorLabel::None, usual, Some(256), "bfs@256"),
+            (PriorLabel::None, hot, None, "bfs+t1.2"),
+            (PriorLabel::Fitted, usual, None, "bfs+fitted"),
+            (PriorLabel::Fitted, both, None, "bfs+fitted+t1.5+distinct"),
+            (given, usual, None, "bfs+kappa5+q0.02"),
+            (kappa, usual, None, "bfs+kappa3"),
+            (given, usual, Some(16), "bfs+kappa5+q0.02@16"),
         ] {
-            let label = ObjectiveLabel { base: "bfs".into(), prior, trained };
+            let label = ObjectiveLabel { base: "bfs".into(), prior, sampling, trained };
             assert_eq!(label.to_string(), text);
             assert_eq!(text.parse(), Ok(label));
         }

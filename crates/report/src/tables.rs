@@ -10,7 +10,7 @@ mod sweep;
 use catamount_statistics as statistics;
 
 use crate::compare::p_text;
-use crate::names::{CONTROL, TUNED};
+use crate::names::TUNED;
 use crate::run::Run;
 use crate::table::{Entry, Table};
 
@@ -18,8 +18,9 @@ use crate::table::{Entry, Table};
 pub(crate) fn all(run: &Run) -> Vec<Table> {
     let mut tables: Vec<Table> =
         run.budgets().into_iter().rev().flat_map(|budget| matrix::tables(run, budget)).collect();
-    tables.extend(sweep::table(run, CONTROL));
-    tables.extend(sweep::table(run, TUNED));
+    // What training is worth is said against cross-entropy sampled the same way.
+    let controls = run.objectives().into_iter().filter(|o| o.is_control() || o.full == TUNED);
+    tables.extend(controls.filter_map(|control| sweep::table(run, &control)));
     tables
         .extend(run.budgets().into_iter().rev().filter_map(|budget| matching::table(run, budget)));
     tables.extend(prior::table(run));

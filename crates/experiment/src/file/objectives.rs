@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use catamount_objective::Objective;
+use catamount_report::MATCHED;
 use catamount_train::Probabilities;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
@@ -41,6 +42,23 @@ pub struct ObjectiveFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub floor: Option<f64>,
+    /// How it is sampled in its cells, and in the searches its surrogate is fitted to, where that
+    /// is not the evaluation's way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed: Option<SamplingFile>,
+}
+
+/// How an objective is sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SamplingFile {
+    /// Sampling temperature; the evaluation's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.001, max = 1000.0))]
+    pub temperature: Option<f64>,
+    /// Sample no tactic twice at a node; as the evaluation does if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<bool>,
 }
 
 /// The temperature that a branch is trained at.
@@ -173,11 +191,14 @@ impl Default for TuneFile {
     }
 }
 
-/// What a branch is trained with: an objective, or the best of several candidates.
+/// What a branch is trained with: an objective, the one that models the deployed strategy, or the
+/// best of several candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectiveName {
     /// This one.
     Of(Objective),
+    /// Under every strategy the one that models it: a branch for each, and one row in tables.
+    Matched,
     /// Whatever is best on validation theorems.
     Auto,
 }
@@ -189,6 +210,7 @@ impl fmt::Display for ObjectiveName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ObjectiveName::Of(objective) => objective.fmt(f),
+            ObjectiveName::Matched => f.pad(MATCHED),
             ObjectiveName::Auto => f.pad(AUTO),
         }
     }
@@ -200,16 +222,17 @@ impl std::str::FromStr for ObjectiveName {
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             AUTO => Ok(ObjectiveName::Auto),
+            MATCHED => Ok(ObjectiveName::Matched),
             name => match name.parse() {
                 Ok(objective) => Ok(ObjectiveName::Of(objective)),
-                Err(error) => Err(format!("{error}, {AUTO}")),
+                Err(error) => Err(format!("{error}, {MATCHED}, {AUTO}")),
             },
         }
     }
 }
 
 fn objectives(_: &mut SchemaGenerator) -> Schema {
-    let names = Objective::ALL.map(Objective::name).into_iter().chain([AUTO]);
+    let names = Objective::ALL.map(Objective::name).into_iter().chain([MATCHED, AUTO]);
     json_schema!({ "type": "string", "enum": names.collect::<Vec<_>>() })
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use catamount_calibration::LEAST_THEOREMS;
 use catamount_objective::{Objective, Prior, Surrogate};
-use catamount_search::{Overrides, Value};
+use catamount_report::{MATCHED, SamplingLabel};
+use catamount_search::{Overrides, StrategyKind, Value};
 use catamount_traces::Share;
 use catamount_train::{Probabilities, Recipe};
 
@@ -14,7 +15,7 @@ use super::evaluation::setting;
 use crate::experiment::{Data, Evaluation, ObjectiveChoice, PriorChoice, TraceChoice, Tune, label};
 use crate::file::{
     AUTO, DataFile, DeployedTemperature, ExperimentFile, ObjectiveFile, ObjectiveName, PriorFile,
-    TemperatureFile, TuneFile,
+    SamplingFile, TemperatureFile, TuneFile,
 };
 
 pub(super) fn objectives(
@@ -30,45 +31,59 @@ pub(super) fn objectives(
     let mut choices = Vec::new();
     for (index, file) in files.iter().enumerate() {
         let key = |name: &str| format!("objectives[{index}].{name}");
-        let ObjectiveName::Of(objective) = file.objective else {
-            auto(index, file)?;
-            continue;
+        // What models a strategy is called as it is.
+        let own = |strategy: &StrategyKind| Some((strategy.name().parse().ok()?, Some(*strategy)));
+        let trained: Vec<(Objective, Option<StrategyKind>)> = match file.objective {
+            ObjectiveName::Auto => {
+                auto(index, file)?;
+                continue;
+            }
+            ObjectiveName::Of(objective) => vec![(objective, None)],
+            ObjectiveName::Matched => evaluation.strategies.iter().filter_map(own).collect(),
         };
-        let prior =
-            prior(objective, file).map_err(|reason| Refusal { key: key("prior"), reason })?;
         if let Some(budget) = file.budget {
             between(&key("budget"), budget, 1, BUDGET)?;
         }
-        let name = file.name.clone().unwrap_or_else(|| label(objective, prior));
-        if name.trim().is_empty() {
-            return refuse(key("name"), "is empty; leave it out to have one made");
-        }
-        if !names.insert(name.clone()) {
-            return refuse(
-                key("name"),
-                format!("two objectives are called `{name}`; give one of them another name"),
-            );
-        }
+        let (deployed, sampling) = deployed(&key, file, evaluation)?;
         let (temperature, floor) = own_recipe(&key, file, experiment)?;
-        let choice = ObjectiveChoice {
-            name,
-            objective,
-            budget: file.budget,
-            prior,
-            probabilities: file.probabilities.unwrap_or(experiment.probabilities),
-            temperature,
-            floor,
-        };
-        if let Some(way) = choice.made_beforehand() {
-            probabilities(&key("probabilities"), way, experiment, data)?;
-        }
-        if prior == PriorChoice::Fitted {
-            for budget in choice.budgets(&evaluation.budgets) {
-                let fit = choice.fit(evaluation, budget);
-                fit.map_err(|error| setting(&key("prior"), error))?;
+        for (objective, under) in trained {
+            let prior =
+                prior(objective, file).map_err(|reason| Refusal { key: key("prior"), reason })?;
+            let base = if under.is_some() { MATCHED } else { objective.name() };
+            let row = file.name.clone().unwrap_or_else(|| label(base, prior, sampling));
+            if row.trim().is_empty() {
+                return refuse(key("name"), "is empty; leave it out to have one made");
             }
+            let name = under.map_or(row.clone(), |strategy| format!("{row} {strategy}"));
+            if !names.insert(name.clone()) {
+                return refuse(
+                    key("name"),
+                    format!("two objectives are called `{name}`; give one of them another name"),
+                );
+            }
+            let choice = ObjectiveChoice {
+                name,
+                row,
+                under,
+                objective,
+                budget: file.budget,
+                prior,
+                probabilities: file.probabilities.unwrap_or(experiment.probabilities),
+                temperature,
+                floor,
+                deployed: deployed.clone(),
+            };
+            if let Some(way) = choice.made_beforehand() {
+                probabilities(&key("probabilities"), way, experiment, data)?;
+            }
+            if prior == PriorChoice::Fitted {
+                for budget in choice.budgets(&evaluation.budgets) {
+                    let fit = choice.fit(evaluation, budget);
+                    fit.map_err(|error| setting(&key("prior"), error))?;
+                }
+            }
+            choices.push(choice);
         }
-        choices.push(choice);
     }
     if choices.is_empty() {
         return refuse("objectives", "has only `auto`; at least { objective = \"ce\" } is needed");
@@ -85,6 +100,7 @@ fn auto(index: usize, file: &ObjectiveFile) -> Checked<()> {
         ("probabilities", file.probabilities.is_some()),
         ("temperature", file.temperature.is_some()),
         ("floor", file.floor.is_some()),
+        ("deployed", file.deployed.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((name, _)) => refuse(
@@ -93,6 +109,25 @@ fn auto(index: usize, file: &ObjectiveFile) -> Checked<()> {
         ),
         None => Ok(()),
     }
+}
+
+/// What an objective's deployments have besides strategy and budget, and what of it is its own.
+fn deployed(
+    key: &dyn Fn(&str) -> String,
+    file: &ObjectiveFile,
+    evaluation: &Evaluation,
+) -> Checked<(Overrides, SamplingLabel)> {
+    let mut overrides = evaluation.overrides.clone();
+    let SamplingFile { temperature, distinct } = file.deployed.unwrap_or_default();
+    let given =
+        [("temperature", temperature.map(Value::Real)), ("distinct", distinct.map(Value::Flag))];
+    for (name, value) in given {
+        if let Some(value) = value {
+            let path = key(&format!("deployed.{name}"));
+            overrides.set(name, value).map_err(|error| setting(&path, error))?;
+        }
+    }
+    Ok((overrides, SamplingLabel { temperature, distinct: distinct == Some(true) }))
 }
 
 /// Refuses probabilities for which there cannot be enough traces, as far as the file tells.
@@ -128,7 +163,8 @@ fn own_recipe(
         recipe.temperature = match temperature {
             TemperatureFile::Given(temperature) => temperature,
             TemperatureFile::Named(DeployedTemperature::Deployed) => {
-                experiment.evaluation.temperature
+                let own = file.deployed.and_then(|deployed| deployed.temperature);
+                own.unwrap_or(experiment.evaluation.temperature)
             }
         };
     }

@@ -148,6 +148,34 @@ fn probabilities_temperatures_and_floors_are_resolved_for_each_objective() {
     assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), study);
 }
 
+/// One row under every strategy, sampled in its own way; what is the same training is the same.
+#[test]
+fn matched_objectives_and_their_deployments_are_resolved() {
+    let text = SHORT.replace(
+        "objective = \"ce\"",
+        "objective = \"ce\"\n[[objectives]]\nobjective = \"ce\"\ndeployed = { temperature = 1.2 }\n\
+         [[objectives]]\nobjective = \"matched\"\nprior = \"fitted\"\n\
+         temperature = \"deployed\"\ndeployed = { temperature = 1.5, distinct = true }",
+    );
+    let study = Experiment::parse(&text, "short.toml").unwrap();
+    let [ce, hot, matched @ ..] = study.objectives.as_slice() else { panic!("{text}") };
+    assert!(hot.trains_as(ce) && hot.name == "ce+t1.2");
+    let deployed = hot.deployment(StrategyKind::Bfs, 64).unwrap();
+    assert_eq!((deployed.temperature(), deployed.distinct()), (1.2, false));
+    assert_eq!(matched.len(), study.evaluation.strategies.len());
+    for (choice, &strategy) in matched.iter().zip(&study.evaluation.strategies) {
+        assert_eq!(choice.row, "matched+fitted+t1.5+distinct");
+        assert_eq!((choice.under, choice.temperature), (Some(strategy), 1.5));
+        assert_eq!(choice.objective.name(), strategy.name());
+        assert!(choice.deployment(strategy, 64).unwrap().distinct() && !choice.trains_as(ce));
+    }
+    let refused = text.replace("temperature = 1.2", "temperature = 0");
+    let said = refusal(&refused);
+    assert!(said.contains("objectives[1].deployed.temperature"), "{said}");
+    let whole = toml::to_string(&study.file).unwrap();
+    assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), study);
+}
+
 #[test]
 fn probabilities_that_cannot_be_made_are_refused() {
     let ua = "objective = \"ua\"\nprobabilities = \"mapped\"";

@@ -67,8 +67,9 @@ pub(super) fn deployed(
     for &budget in evaluation.budgets.iter().filter(|&&budget| own.is_none_or(|own| own == budget))
     {
         for &strategy in &evaluation.strategies {
-            if evaluation.cells == Cells::All || choice.belongs_under(strategy) {
-                deployments.push(evaluation.deployment(strategy, budget)?);
+            let anywhere = evaluation.cells == Cells::All && choice.under.is_none();
+            if anywhere || choice.belongs_under(strategy) {
+                deployments.push(choice.deployment(strategy, budget)?);
             }
         }
     }

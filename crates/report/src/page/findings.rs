@@ -84,6 +84,8 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
             group.budget
         ));
     }
+    out.extend(to_deploy(run, budget));
+    out.extend(trained_for_search(run, budget));
     if !run.missing.is_empty() {
         out.push(format!(
             "Cells are missing from this folder ({} notes); they are named below.",
@@ -91,6 +93,71 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
         ));
     }
     out
+}
+
+/// What to do: the best row under each strategy, beside the control where it is better for sure.
+fn to_deploy(run: &Run, budget: u64) -> Option<String> {
+    let mut advice = Vec::new();
+    for strategy in run.strategies() {
+        let control = run.group(CONTROL, &strategy, budget)?;
+        // Rates of other theorems are no reason for anything.
+        let alike = |g: &&Group| {
+            (&g.strategy, g.budget) == (&strategy, budget)
+                && g.cells.keys().eq(control.cells.keys())
+        };
+        let rows = run.groups.iter().filter(alike);
+        let best = rows.max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))?;
+        let against = best.against(control).filter(|c| c.p < 0.05 && c.gain_pp > 0.0);
+        let (label, rate) = (strategy_label(&strategy), 100.0 * best.rate().rate);
+        advice.push(match against {
+            Some(c) => format!(
+                "under {label} {}: {rate:.1} %, {:+.1} points [{:.1}, {:.1}] over CE",
+                best.objective.label(),
+                c.gain_pp,
+                c.ci_low,
+                c.ci_high
+            ),
+            None => format!(
+                "under {label} CE as it is: {:.1} %, and nothing better than it for sure",
+                100.0 * control.rate().rate
+            ),
+        });
+    }
+    let many = run.objectives().len() > 1 && !advice.is_empty();
+    many.then(|| format!("What to deploy at N = {budget}: {}.", advice.join("; ")))
+}
+
+/// What training for the search adds where both models are sampled in the same way.
+fn trained_for_search(run: &Run, budget: u64) -> Option<String> {
+    let mut compared = Vec::new();
+    for group in run.groups.iter().filter(|g| g.budget == budget && !g.objective.is_control()) {
+        let sampling = group.objective.sampling;
+        let same = |g: &&Group| {
+            (g.budget, &g.strategy) == (budget, &group.strategy)
+                && g.objective.is_control()
+                && g.objective.sampling == sampling
+        };
+        let control = run.groups.iter().find(same);
+        compared.extend(control.and_then(|control| group.against(control)));
+    }
+    let gains = compared.iter().map(|c| c.gain_pp);
+    let (least, most) =
+        (gains.clone().fold(f64::INFINITY, f64::min), gains.fold(f64::NEG_INFINITY, f64::max));
+    let corrected = holm(&compared.iter().map(|c| c.p).collect::<Vec<_>>());
+    let sure = |up: bool| {
+        let sure =
+            compared.iter().zip(&corrected).filter(|(c, p)| **p < 0.05 && (c.gain_pp > 0.0) == up);
+        sure.count()
+    };
+    let (better, worse) = (sure(true), sure(false));
+    (!compared.is_empty()).then(|| {
+        format!(
+            "Training for the search, against CE sampled in the same way: {least:+.1} to {most:+.1} \
+             points over {} comparisons; after Holm\u{2019}s correction {better} gains and {worse} \
+             losses are more than noise.",
+            compared.len()
+        )
+    })
 }
 
 pub(crate) fn html(run: &Run) -> String {

@@ -25,19 +25,22 @@ pub(crate) fn table(all: &[Calibrated]) -> Option<Table> {
     if all.is_empty() {
         return None;
     }
-    let header = ["objective", "searched under", "N", "surrogate", "fitted", "log-loss", "Brier"]
-        .map(String::from)
-        .into_iter()
-        .chain(["against as it stands".to_string()])
-        .collect();
+    let header =
+        ["objective", "searched under", "N", "sampled", "surrogate", "fitted", "log-loss", "Brier"]
+            .map(String::from)
+            .into_iter()
+            .chain(["against as it stands".to_string()])
+            .collect();
     let mut csv = String::from(
-        "objective,strategies,budget,temperature,seed,theorems,searches,along,bypassed,model,\
+        "objective,strategies,budget,temperature,distinct,seed,theorems,searches,along,bypassed,model,\
          chosen,fitted,log_loss,brier,gain,gain_low,gain_high\n",
     );
     let mut rows: Vec<Vec<Entry>> = Vec::new();
     for one in all {
         let c = &one.calibration;
         let strategies: Vec<String> = one.strategies.iter().map(|s| strategy_label(s)).collect();
+        let distinct = if one.distinct { ", distinct" } else { "" };
+        let sampled = format!("T = {}{distinct}", one.temperature);
         for (index, model) in c.models.iter().enumerate() {
             let (scores, chosen) = (&model.scores, index == c.chosen);
             let loss = Entry {
@@ -56,6 +59,7 @@ pub(crate) fn table(all: &[Calibrated]) -> Option<Table> {
                 Objective::parse(&c.objective).label().into(),
                 strategies.join(", ").into(),
                 c.budget.to_string().into(),
+                sampled.as_str().into(),
                 model.name.clone().into(),
                 parameters(model).into(),
                 loss,
@@ -64,11 +68,12 @@ pub(crate) fn table(all: &[Calibrated]) -> Option<Table> {
             ]);
             let _ = writeln!(
                 csv,
-                "{},{},{},{},{},{},{},{},{},{},{chosen},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{chosen},{},{},{},{},{},{}",
                 field(&c.objective),
                 field(&one.strategies.join(" ")),
                 c.budget,
                 one.temperature,
+                one.distinct,
                 one.seed,
                 c.theorems,
                 c.searches,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use catamount_statistics::{Spread, holm};
 
 use super::{PAIRED_CSV, minus, paired_csv, paired_entries, paired_header};
-use crate::names::{CONTROL, Objective, strategy_label, strategy_rank};
+use crate::names::{CONTROL, Objective, TUNED, strategy_label, strategy_rank};
 use crate::run::Run;
 use crate::table::{Entry, Table, field};
 
@@ -20,7 +20,8 @@ fn over_seeds(spread: Spread) -> String {
 }
 
 /// Every objective against a control, where both are there.
-pub(super) fn table(run: &Run, control: &str) -> Option<Table> {
+pub(super) fn table(run: &Run, against: &Objective) -> Option<Table> {
+    let control = against.full.as_str();
     let mut compared: Vec<_> = run
         .groups
         .iter()
@@ -65,8 +66,12 @@ pub(super) fn table(run: &Run, control: &str) -> Option<Table> {
         .chain(several.then(|| "over seeds".to_string()))
         .collect();
     Some(Table {
-        name: if control == CONTROL { "sweep".into() } else { "sweep-tuned".into() },
-        title: format!("Paired gain over {}", Objective::parse(control).label()),
+        name: match control {
+            CONTROL => "sweep".to_string(),
+            TUNED => "sweep-tuned".to_string(),
+            other => format!("sweep-{other}"),
+        },
+        title: format!("Paired gain over {}", against.label()),
         caption: format!(
             "{}n: theorems both completed; b and c: solved by the objective only and by the \
              control only. The 95 % interval uses the variance (b + c)/n\u{b2}; p is the exact \

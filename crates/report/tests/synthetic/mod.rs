@@ -343,6 +343,7 @@ fn write_rest(dir: &Path, plan: &Plan) {
     };
     let observations: Vec<Observation> = (0..90).map(observation).collect();
     let calibrated = Calibrated {
+        distinct: false,
         strategies: vec!["bfs".into()],
         temperature: 0.8,
         seed: 7,
