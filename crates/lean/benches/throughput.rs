@@ -1,19 +1,27 @@
-//! Time to ready, memory per worker, tactics per second of one and of two workers, and verdicts per
-//! second.
+//! Time to ready, memory per worker, tactics per second of one and of two workers, verdicts per
+//! second, and the share of an evaluation that judging takes.
+//!
+//! Beside the judge stands what was there before it: a new process for each proof, which
+//! elaborates the statement and replays the tactics.
 //!
 //! `cargo bench -p catamount-lean` (not timed by any test; run it on a machine at rest).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use catamount_lean::{Lean, Options};
+use catamount_evaluate::driver::{CellEvent, Job, Plan, Searches, Workload, search};
+use catamount_evaluate::log::Outcome;
+use catamount_lean::{Lean, Options, trace, write_bundled_library};
+use catamount_policies::Ngram;
 use catamount_search::{
-    Answer, Ask, Checked, Deployment, Environment, NodeId, Reached, StateId, StrategyKind, Stream,
-    Verdict,
+    Answer, Ask, Checked, Deployment, Environment, Fault, Identity, NodeId, Reached, Session,
+    StateId, StrategyKind, Stream, Verdict,
 };
-use catamount_traces::Theorem;
+use catamount_traces::{Theorem, Trace};
 
 /// A mix such as a search sees: most of it fails, and failing is quick.
 const TACTICS: [&str; 12] = [
@@ -61,9 +69,19 @@ fn rate(lean: &Lean, workers: usize) -> f64 {
     done.into_inner() as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Finished proofs judged in a second: with the terms at hand, as after a search, and with the
-/// tactics replayed first.
-fn verdicts(lean: &Lean) -> (f64, f64) {
+/// A proof elaborated afresh by a process that does nothing else: the old way to a verdict.
+fn afresh(options: &Options, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
+    let lean = Lean::new(Options { workers: 1, ..options.clone() })
+        .map_err(|error| Fault(error.to_string()))?;
+    Ok(match lean.terms(theorem, tactics)? {
+        Ok(_) => Checked::Proved { axioms: Vec::new() },
+        Err(reason) => Checked::Refused { reason },
+    })
+}
+
+/// Verdicts in a second: on terms, as after a search; with a replay of the tactics first; and
+/// afresh.
+fn verdicts(lean: &Lean) -> [f64; 3] {
     let theorem = Theorem {
         name: "t".into(),
         statement: "theorem t (a b : Nat) : a + b = b + a".into(),
@@ -81,7 +99,81 @@ fn verdicts(lean: &Lean) -> (f64, f64) {
     };
     let judged = || lean.judge(&theorem, &terms).expect("the judge lives");
     judged(); // challenger and judge are ready
-    (rate(&judged), rate(&|| lean.check(&theorem, &tactics).expect("the judge lives")))
+    [
+        rate(&judged),
+        rate(&|| lean.check(&theorem, &tactics).expect("the judge lives")),
+        rate(&|| afresh(&Options::default(), &theorem, &tactics).expect("a process starts")),
+    ]
+}
+
+/// An environment with a clock on its verdicts.
+struct Timed {
+    lean: Lean,
+    options: Options,
+    /// Verdicts as they used to be.
+    afresh: bool,
+    checking: Mutex<Duration>,
+}
+
+impl Environment for Timed {
+    fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
+        self.lean.open(theorem)
+    }
+
+    fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
+        let begin = Instant::now();
+        let checked = match self.afresh {
+            true => afresh(&self.options, theorem, tactics),
+            false => self.lean.check(theorem, tactics),
+        };
+        *self.checking.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
+        checked
+    }
+
+    fn describe(&self) -> String {
+        self.lean.describe()
+    }
+
+    fn identity(&self) -> Identity {
+        self.lean.identity()
+    }
+}
+
+/// Searches for every sixth theorem of two files of the bundled library, one after another: proofs,
+/// seconds, and seconds of these in which proofs were judged.
+fn evaluation(folder: &Path, traces: &[Trace], afresh: bool) -> (usize, f64, f64) {
+    let files = ["Function.lean", "Logic.lean"];
+    let of_files = |t: &Trace| t.theorem.file.as_deref().is_some_and(|f| files.contains(&f));
+    let (searched, learned): (Vec<_>, Vec<_>) =
+        traces.iter().enumerate().partition(|(at, t)| of_files(t) && at % 6 == 0);
+    let mut policy = Ngram::fit(learned.into_iter().map(|(_, t)| t), 1.0).expect("traces");
+    let options = Options { root: Some(folder.into()), workers: 1, ..Options::default() };
+    let lean = Lean::new(options.clone()).expect("Lean is prepared");
+    let timed = Arc::new(Timed { lean, options, afresh, checking: Mutex::default() });
+    let jobs = searched.iter().map(|(_, trace)| Job {
+        theorem: trace.theorem.clone(),
+        demonstrated: Some(trace.steps.len()),
+        time_left: None,
+        tree: false,
+    });
+    let deployment = Deployment::new(StrategyKind::Bfs, 64).expect("a budget in range");
+    let cells = vec![Searches {
+        plan: Plan { deployment, seed: 7, time_limit: None },
+        jobs: jobs.collect(),
+    }];
+    let environment: Arc<dyn Environment> = Arc::clone(&timed) as Arc<dyn Environment>;
+    let mut proved = 0;
+    let mut watch = |event| {
+        if let CellEvent::Finished(_, done) = event {
+            proved += usize::from(done.record.outcome == Outcome::Proved);
+        }
+    };
+    let begin = Instant::now();
+    let workload = Workload { concurrency: 1, threads: 1 };
+    search(&environment, &mut policy, cells, workload, &AtomicBool::new(false), &mut watch);
+    let seconds = begin.elapsed().as_secs_f64();
+    let checking = *timed.checking.lock().unwrap_or_else(PoisonError::into_inner);
+    (proved, seconds, checking.as_secs_f64())
 }
 
 /// Processor time that the workers have used so far: on a busy machine, work per processor second
@@ -178,9 +270,24 @@ fn main() {
         "search with a free policy:  {:.1} % of the time is the prover's",
         100.0 * share(&one)
     );
-    let (judged, replayed) = verdicts(&one);
-    println!("verdicts:                   {judged:.1}/s on terms, {replayed:.1}/s with a replay");
+    let [judged, replayed, fresh] = verdicts(&one);
+    println!(
+        "verdicts:                   {judged:.1}/s on terms, {replayed:.1}/s with a replay, \
+         {fresh:.2}/s afresh"
+    );
     drop(one);
+    let folder = std::env::temp_dir().join(format!("catamount-bench-{}", std::process::id()));
+    write_bundled_library(&folder).expect("the library is written");
+    let traced = trace(&Options::default(), &folder, |_| ()).expect("it can be traced");
+    for (way, afresh) in [("judged", false), ("afresh", true)] {
+        let (proved, seconds, checking) = evaluation(&folder, &traced.traces, afresh);
+        println!(
+            "evaluation, proofs {way}:  {proved} proofs in {seconds:.1} s, {checking:.1} s \
+             ({:.0} %) on verdicts",
+            100.0 * checking / seconds
+        );
+    }
+    std::fs::remove_dir_all(&folder).expect("the library is removed");
     let (two, ready_two) = started(2);
     println!("ready, two side by side:    {:.1} s", ready_two.as_secs_f64());
     rate(&two, 2);

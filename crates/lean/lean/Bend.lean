@@ -174,15 +174,15 @@ def includesAny (st : Command.State) : Bool :=
 /-- Why the header of context `c`, over the imports `base`, bends the statement `stmt`, elaborated to `ci` in `env`, if it does. -/
 def headerBends (base c : Ctx) (env : Environment) (s : Statement) (stmt : String) (ci : ConstantInfo) : BaseIO (Option String) := do
   let new := newConstants base.env env ci.type.getUsedConstants.toList []
-  match anyVariableHides base.env (scopeVariables c.cmd) 0, hiddenByOpen base.env c.opens, hiddenBy base.env (openNamespaces c) new, misnamed env new with
+  let inside := insideOf c s.id
+  match anyVariableHides base.env (scopeVariables c.cmd) 0, hiddenByOpen base.env c.opens, hiddenBy base.env (openNamespaces inside) new, misnamed env new with
   | some why, _, _, _ => return some why
   | none, some why, _, _ => return some why
   | none, none, some why, _ => return some why
   | none, none, none, some why => return some why
   | none, none, none, none =>
-  let fromHeader := instanceBinders ci.type 0 - countKind `Lean.Parser.Term.instBinder s.stx
-  match hiddenHypothesis base.env s.stx (includesAny c.cmd) ci.type fromHeader with
-  | some n => return some (join3 "the header's `variable` adds a hypothesis that the statement does not mention: `" (nameText n) "`")
+  match takenWord inside c.words with
+  | some w => return some (join3 "the header's notation takes the word `" w "`, which is a name that had a meaning before")
   | none =>
   match c.plain with
   | none => return none

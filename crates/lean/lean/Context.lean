@@ -14,6 +14,7 @@ structure Ctx where
   ns : Name
   opens : List OpenDecl
   plain : Option PlainHeader := none   -- where it differs from the whole
+  words : List String := []            -- signs of the header's notation that could be taken for names
 
 def ctxOf (st : Command.State) : Ctx :=
   match st.scopes with

@@ -56,6 +56,26 @@ def readsAs (base : Ctx) (s : String) : Bool :=
   let st := Parser.ParserFn.run fn ictx (parserCtx base) (Parser.getTokenTable base.env) (Parser.mkParserState s)
   !st.hasError && ictx.atEnd st.pos
 
+/-- Signs that are easily taken for one of the library's. -/
+def lookAlikes : List Char :=
+  "꞊═⹀゠᐀⩵⩶⩽≦⩾≧‹˂ᐸ❮〈⧼›˃ᐳ❯〉⧽−‐‑‒–—―⁃➖˗∗⁎٭∕⁄╱⧸ǀ│❘⏐⌐⋀ᐱ⋁ᐯ∊ⱯƎ➔➜⇾⨯✕✖⧧⧣᛭➕∶︰ː։".toList
+
+def isLookAlike (c : Char) : Bool :=
+  memberChar lookAlikes || (c.toNat ≥ 0xFE50 && c.toNat ≤ 0xFE6F) || (c.toNat ≥ 0xFF00 && c.toNat ≤ 0xFFEF)
+where
+  memberChar : List Char → Bool
+    | [] => false
+    | d :: ds => c == d || memberChar ds
+
+def anyLookAlike : List Char → Bool
+  | [] => false
+  | c :: cs => isLookAlike c || anyLookAlike cs
+
+/-- The characters with a blank after each: `<-` can be read as `<` and `-`. -/
+def spaced : List Char → String
+  | [] => ""
+  | c :: cs => join3 (String.ofList [c]) " " (spaced cs)
+
 /-- The library's reader stops at this sign, or takes it for a name that means nothing: text that holds it had no meaning before. -/
 def isNewSign (base full : Ctx) (s : String) : Bool :=
   match trimmed s with
@@ -67,8 +87,8 @@ def isNewSign (base full : Ctx) (s : String) : Bool :=
     if isIdFirst c && allIdRest cs then
       -- A word: not a keyword, and not a constant.
       !st.hasError && ictx.atEnd st.pos && st.stxStack.back.isIdent && unknownName base.env (.str .anonymous t) (openNamespaces full)
-    else if c.toNat ≥ 128 then !(isIdRest c) && st.hasError
-    else allPunctuation (c :: cs) && !(readsAs base (join3 "x " t " y")) && !(readsAs base (join3 "x" t "y"))
+    else if c.toNat ≥ 128 then !(isIdRest c) && st.hasError && !(anyLookAlike (c :: cs))
+    else allPunctuation (c :: cs) && !(readsAs base (join3 "x " (spaced (c :: cs)) "y")) && !(readsAs base (join3 "x " t " y")) && !(readsAs base (join3 "x" t "y"))
       && !(readsAs base (join3 "x " t " -y")) && !(readsAs base (String.append "x " t)) && !(readsAs base (String.append t " y"))
 
 def allNew (base full : Ctx) : List String → Bool
@@ -277,12 +297,12 @@ def wordsOf : List String → List String → List String
     | [] => wordsOf ss acc
     | c :: cs => wordsOf ss (if isIdFirst c && allIdRest cs then String.ofList (c :: cs) :: acc else acc)
 
-/-- A sign that is also a name, of the library's or of the header's own, once the whole header is read. -/
-def takenWord (c : Ctx) : List String → Bool
-  | [] => false
+/-- A sign that is also a name where the statement stands, of the library's or of the header's own. -/
+def takenWord (c : Ctx) : List String → Option String
+  | [] => none
   | s :: ss =>
     let n : Name := .str .anonymous s
-    (!(isWellKnown n) && !(unknownName c.env n (openNamespaces c))) || takenWord c ss
+    if !(isWellKnown n) && !(unknownName c.env n (openNamespaces c)) then some s else takenWord c ss
 
 partial def headerLoop (base : Ctx) (s : String) (ictx : Parser.InputContext) (ps : Parser.ModuleParserState) (r : HeaderRun) :
     BaseIO (Except Problem HeaderRun) := do
@@ -343,7 +363,6 @@ def runHeader (base : Ctx) (s : String) : BaseIO (Except Problem Ctx) := do
     match (← headerLoop base s (inputCtx s) {} { full := st, plain := some st, differ := false, leftSyntax := false, leftInstances := [], words := [] }) with
     | .error e => return .error e
     | .ok r =>
-      let r := if takenWord (ctxOf r.full) r.words then { r with plain := none, differ := true, leftSyntax := true } else r
       let plain := if r.differ then some { state := r.plain, leftSyntax := r.leftSyntax, leftInstances := r.leftInstances } else none
-      return .ok { (ctxOf r.full) with plain := plain }
+      return .ok { (ctxOf r.full) with plain := plain, words := r.words }
 

@@ -17,12 +17,17 @@ def whyCode (w : String) : String :=
     join3 "`" w "` trusts compiled code instead of the kernel"
   else join3 "`" w "` runs code inside the prover"
 
-/-- Options whose names start so can switch checks off. -/
-def isUnsafeOption : Name → Bool
-  | .str .anonymous s => s == "debug"
-  | .str p _ => isUnsafeOption p
-  | .num p _ => isUnsafeOption p
-  | .anonymous => false
+/-- Options whose names start so steer limits, printing and automation. Others can switch checks off (`debug`), have
+documentation run code (`doc`), or let a macro's words mean something else (`hygiene`). -/
+def harmlessOptions : List String :=
+  ["maxHeartbeats", "maxRecDepth", "maxSynthPendingDepth", "maxUniverseOffset", "synthInstance", "autoImplicit", "relaxedAutoImplicit",
+   "pp", "linter", "trace", "diagnostics", "tactic", "smartUnfolding", "backward", "exponentiation", "warn", "warningAsError", "Elab",
+   "simprocs", "grind", "quotPrecheck"]
+
+def isHarmlessOption : Name → Bool
+  | .str .anonymous s => memberStr s harmlessOptions
+  | .str p _ => isHarmlessOption p
+  | _ => false
 
 /-- A constant that stands for an unfinished or an unchecked proof, written as a name. -/
 def bannedIdents : List Name :=
@@ -77,8 +82,8 @@ partial def forbidden (stx : Syntax) : Option String :=
     if k == `Lean.Parser.Tactic.posConfigItem && (stx.getArg 1).getId == `native then some (whyCode "native_decide")
     else if isConfigItem stx k && !(isPlainValue (stx.getArg 3)) then
       some "a tactic's configuration is code to Lean: only values written out may stand there"
-    else if (stx.getArg 0).isToken "set_option" && isUnsafeOption (stx.getArg 1).getId.eraseMacroScopes then
-      some (join3 "the option `" (nameText (stx.getArg 1).getId) "` can switch checks off")
+    else if (stx.getArg 0).isToken "set_option" && !(isHarmlessOption (stx.getArg 1).getId.eraseMacroScopes) then
+      some (join3 "the option `" (nameText (stx.getArg 1).getId) "` can switch checks off or run code")
     else forbiddenIn args 0
   | .missing => none
 
@@ -153,19 +158,36 @@ partial def holdsKindIn (ks : List Name) (args : Array Syntax) (i : Nat) : Bool 
   | some a => if holdsKind ks a then true else holdsKindIn ks args (i + 1)
 end
 
-def quotations : List Name :=
-  [`Lean.Parser.Term.quot, `Lean.Parser.Tactic.quot, `Lean.Parser.Tactic.quotSeq, `Lean.Parser.Term.dynamicQuot]
+/-- What a header's own syntax may be for. A macro for commands or attributes could make any of them. -/
+def ownCategories : List Name := [`term, `tactic, `conv]
+
+/-- Whether it is a quotation of a term or a tactic. -/
+def isQuotation (stx : Syntax) : Bool :=
+  if stx.getKind == `Lean.Parser.Term.dynamicQuot then memberName (stx.getArg 1).getId.eraseMacroScopes ownCategories
+  else memberName stx.getKind [`Lean.Parser.Term.quot, `Lean.Parser.Tactic.quot, `Lean.Parser.Tactic.quotSeq]
 
 /-- Whether a macro's body is a quotation with nothing but variables put into it: no code. -/
 partial def isTemplate (body : Syntax) : Bool :=
-  if memberName body.getKind quotations then !(holdsKind [`antiquotNestedExpr] body)
+  if isQuotation body then !(holdsKind [`antiquotNestedExpr] body)
   else body.getNumArgs == 1 && isTemplate (body.getArg 0)
 
 mutual
-/-- The alternatives of `macro_rules` whose right-hand side is not a template. -/
+/-- The alternatives of `macro_rules` that are not from a template to a template. -/
 partial def codeAlternative (stx : Syntax) : Bool :=
-  if stx.getKind == `Lean.Parser.Term.matchAlt then !(isTemplate (stx.getArg (stx.getNumArgs - 1)))
+  if stx.getKind == `Lean.Parser.Term.matchAlt then
+    !(isTemplate (stx.getArg (stx.getNumArgs - 1))) || !(quotationsOnly (stx.getArg 1))
   else codeAlternativeIn stx.getArgs 0
+where
+  -- Patterns: groups, between `|`, of quotations, between commas.
+  quotationsOnly (stx : Syntax) : Bool :=
+    match stx with
+    | .atom _ _ => true
+    | .node _ k args => isQuotation stx || (k == `null && all args 0)
+    | _ => false
+  all (args : Array Syntax) (i : Nat) : Bool :=
+    match args[i]? with
+    | none => true
+    | some a => quotationsOnly a && all args (i + 1)
 
 partial def codeAlternativeIn (args : Array Syntax) (i : Nat) : Bool :=
   match args[i]? with
@@ -178,13 +200,17 @@ def lastArg (stx : Syntax) : Syntax := stx.getArg (stx.getNumArgs - 1)
 /-- Why a command that extends the syntax may not stand in a header, if it may not. -/
 def syntaxForbids (stx : Syntax) : Option String :=
   let k := stx.getKind
-  if k == `Lean.Parser.Command.macro then
+  if memberName k syntaxCommands && holdsKind [`Lean.Parser.Command.namedName] stx then
+    some "a header's own syntax may not be given a name: it could be one that Lean runs code for"
+  else if k == `Lean.Parser.Command.syntax && !(memberName (lastArg stx).getId ownCategories) then
+    some "a header's `syntax` may be for terms and tactics only"
+  else if k == `Lean.Parser.Command.macro then
     let tail := lastArg stx
-    if (tail.getArg 1).getId == `command then some "a header's `macro` may not make commands"
+    if !(memberName (tail.getArg 1).getId ownCategories) then some "a header's `macro` may make terms and tactics only"
     else if isTemplate (lastArg tail) then none
     else some "a header's `macro` must be a quotation that holds no code"
   else if k == `Lean.Parser.Command.macro_rules then
-    if codeAlternative stx then some "a header's `macro_rules` must give quotations that hold no code" else none
+    if codeAlternative stx then some "a header's `macro_rules` must turn quotations of terms and tactics into such, without code" else none
   else none
 
 /-- Why a command may not stand in a header, if it may not. -/
@@ -210,197 +236,4 @@ where
     | some a => match headerForbids a with
       | some why => some why
       | none => each args (i + 1)
-
-/-! ### Whether a header bends the statement -/
-
-def hasConst (env : Environment) (n : Name) : Bool :=
-  match env.find? n with
-  | some _ => true
-  | none => false
-
-/-- Constants reachable from `todo` that the base does not have. -/
-partial def newConstants (base env : Environment) (todo : List Name) (acc : List Name) : List Name :=
-  match todo with
-  | [] => acc
-  | n :: rest =>
-    if hasConst base n || memberName n acc then newConstants base env rest acc
-    else match env.find? n with
-      | none => newConstants base env rest acc
-      | some ci =>
-        let acc := n :: acc
-        let inType := pushAll ci.type.getUsedConstants 0 (constructors ci rest)
-        match ci.value? (allowOpaque := true) with
-        | some v => newConstants base env (pushAll v.getUsedConstants 0 inType) acc
-        | none => newConstants base env inType acc
-where
-  pushAll (ns : Array Name) (i : Nat) (acc : List Name) : List Name :=
-    match ns[i]? with
-    | none => acc
-    | some n => pushAll ns (i + 1) (n :: acc)
-  -- What a type means is in its constructors.
-  constructors (ci : ConstantInfo) (acc : List Name) : List Name :=
-    match ci with
-    | .inductInfo v => revOnto v.ctors acc
-    | .ctorInfo v => v.induct :: acc
-    | .recInfo v => v.getMajorInduct :: acc
-    | _ => acc
-
-/-- Namespaces whose members can be written without their prefix. -/
-def openNamespaces (c : Ctx) : List Name := own c.ns (opened c.opens)
-where
-  own : Name → List Name → List Name
-    | .str p s, acc => own p (.str p s :: acc)
-    | _, acc => acc
-  opened : List OpenDecl → List Name
-    | [] => []
-    | .simple ns _ :: r => ns :: opened r
-    | _ :: r => opened r
-
-/-- Whether a name means something: a constant, or what `export` made of one (`max`, `some`). -/
-def isMeaningful (base : Environment) (n : Name) : Bool :=
-  if hasConst base n then true
-  else match getAliases base n false with
-    | [] => false
-    | _ => true
-
-/-- The base's name that `n` hides when written short, if any. -/
-def hides (base : Environment) (n : Name) : List Name → Option Name
-  | [] => if isMeaningful base n then some n else none
-  | ns :: r =>
-    if ns.isPrefixOf n && !(ns == n) then
-      let short := n.replacePrefix ns .anonymous
-      if isMeaningful base short then some short else hides base n r
-    else hides base n r
-
-def hiddenBy (base : Environment) (spaces : List Name) : List Name → Option String
-  | [] => none
-  | n :: ns =>
-    match hides base (privateToUserName n) spaces with
-    | some s => some (join5 "the header's `" (nameText n) "` hides `" (nameText s) "`, which the statement may mean")
-    | none => hiddenBy base spaces ns
-
-def lastPart : Name → Name
-  | .str _ s => .str .anonymous s
-  | n => n
-
-/-- Signs that every reader knows, and what they must stand for. -/
-def wellKnown : List (Name × Name) := [(`ℕ, `Nat), (`ℤ, `Int), (`ℚ, `Rat), (`ℝ, `Real), (`ℂ, `Complex)]
-
-def standsFor (n : Name) : List (Name × Name) → Option Name
-  | [] => none
-  | (sign, meaning) :: r => if sign == n then some meaning else standsFor n r
-
-def isWellKnown (n : Name) : Bool :=
-  match standsFor n wellKnown with
-  | some _ => true
-  | none => false
-
-/-- A constant of the header with a well-known sign for its name and another meaning. -/
-def misnamed (env : Environment) : List Name → Option String
-  | [] => none
-  | n :: ns =>
-    match standsFor (lastPart n) wellKnown with
-    | none => misnamed env ns
-    | some m =>
-      match env.find? n with
-      | none => misnamed env ns
-      | some ci =>
-        let right := match ci.value? with
-          | some (.const c _) => c == m
-          | _ => false
-        if right then misnamed env ns else some (join5 "the header's `" (nameText n) "` is not `" (nameText m) "`")
-
-/-- `open X renaming a → b` and `open X (b)` where `b` already means something else, here or beside `a`. -/
-def hiddenByOpen (base : Environment) : List OpenDecl → Option String
-  | [] => none
-  | .explicit short full :: r =>
-    let renamed := !(lastPart full == short)
-    let elsewhere := isMeaningful base short && !(hasConst base full)
-    let beside := renamed && (isMeaningful base short || hasConst base (parentOf full ++ short))
-    if elsewhere || beside then
-      some (join5 "the header opens `" (nameText full) "` as `" (nameText short) "`, which already means something else")
-    else hiddenByOpen base r
-  | _ :: r => hiddenByOpen base r
-
-/-- Whether the name is written somewhere in the syntax. -/
-partial def mentions (n : Name) (stx : Syntax) : Bool :=
-  match stx with
-  | .ident _ _ m _ => m.eraseMacroScopes == n.eraseMacroScopes
-  | .node _ _ args => go args 0
-  | _ => false
-where
-  go (args : Array Syntax) (i : Nat) : Bool :=
-    match args[i]? with
-    | none => false
-    | some a => if mentions n a then true else go args (i + 1)
-
-/-- How many instance arguments a statement starts with. -/
-def instanceBinders : Expr → Nat → Nat
-  | .forallE _ _ b bi, n => instanceBinders b (if bi.isInstImplicit then n + 1 else n)
-  | .mdata _ e, n => instanceBinders e n
-  | _, n => n
-
-/-- What an instance is of. -/
-def classHead : Expr → Name
-  | .forallE _ _ b _ => classHead b
-  | .mdata _ e => classHead e
-  | e => match e.getAppFn with
-    | .const n _ => n
-    | _ => .anonymous
-
-/-- A hypothesis from the header's `variable` that nothing else in the statement is about: an instance that is closed or of the
-header's own class, and is not used; or what `include` adds, if it is closed. The first `k` instance arguments are the header's;
-`stx` is the statement as it is written. -/
-def hiddenHypothesis (base : Environment) (stx : Syntax) (includes : Bool) : Expr → Nat → Option Name
-  | .forallE n t b bi, k =>
-    let idle := !(b.hasLooseBVar 0)
-    if bi.isInstImplicit then
-      if k == 0 then hiddenHypothesis base stx includes b 0
-      else if idle && (!t.hasLooseBVars || !(hasConst base (classHead t))) then some (classHead t)
-      else hiddenHypothesis base stx includes b (k - 1)
-    else if includes && idle && !t.hasLooseBVars && !t.isSort && !(mentions n stx) then some n
-    else hiddenHypothesis base stx includes b k
-  | .mdata _ e, k => hiddenHypothesis base stx includes e k
-  | _, _ => none
-
-partial def countKind (k : Name) (stx : Syntax) : Nat :=
-  let here := if stx.getKind == k then 1 else 0
-  go stx.getArgs 0 here
-where
-  go (args : Array Syntax) (i : Nat) (n : Nat) : Nat :=
-    match args[i]? with
-    | none => n
-    | some a => go args (i + 1) (n + countKind k a)
-
-/-- A `variable` named like a constant of the library, which would turn the statement's word into a variable. -/
-partial def variableHides (base : Environment) (stx : Syntax) : Option Name :=
-  match stx with
-  | .node _ k args =>
-    if k == `Lean.Parser.Term.explicitBinder || k == `Lean.Parser.Term.implicitBinder || k == `Lean.Parser.Term.strictImplicitBinder then
-      ids (stx.getArg 1).getArgs 0
-    else go args 0
-  | _ => none
-where
-  ids (a : Array Syntax) (i : Nat) : Option Name :=
-    match a[i]? with
-    | none => none
-    | some x => if isMeaningful base x.getId || isWellKnown x.getId then some x.getId else ids a (i + 1)
-  go (a : Array Syntax) (i : Nat) : Option Name :=
-    match a[i]? with
-    | none => none
-    | some x => match variableHides base x with
-      | some n => some n
-      | none => go a (i + 1)
-
-def scopeVariables (st : Command.State) : Array (TSyntax `Lean.Parser.Term.bracketedBinder) :=
-  match st.scopes with
-  | sc :: _ => sc.varDecls
-  | [] => #[]
-
-partial def anyVariableHides (base : Environment) (vs : Array (TSyntax `Lean.Parser.Term.bracketedBinder)) (i : Nat) : Option String :=
-  match vs[i]? with
-  | none => none
-  | some v => match variableHides base v.raw with
-    | some n => some (join3 "the header's variable `" (nameText n) "` hides a constant of the same name")
-    | none => anyVariableHides base vs (i + 1)
 

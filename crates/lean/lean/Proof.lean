@@ -13,6 +13,8 @@ structure Proof where
   term : Term.State
   goals : List MVarId
   stated : List Name := []  -- theorems that are there by their statements alone
+  statement : Syntax := .missing   -- as it is written, where it is
+  arguments : Nat := 0             -- how many it takes before its conclusion
 
 /-! #### Starting -/
 
@@ -73,7 +75,7 @@ def startProof (imports : Option Ctx) (c : Ctx) (stmt : String) (heartbeats : Na
       | .error e => return .error (← problemOf e)
       | .ok ((((root, g), ts), ms), cs) =>
         return .ok { ctx := pctx, base := (match imports with | some b => b.env | none => c.env), name := ci.name, levels := ci.levelParams,
-                     type := type, root := root, core := cs, mst := ms, term := ts, goals := [g] }
+                     type := type, root := root, core := cs, mst := ms, term := ts, goals := [g], statement := s.stx, arguments := n }
 where
   addSuffix : Name → Name
     | .str p s => .str p (String.append s "_statement")

@@ -52,9 +52,15 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     match st.ctxs[0]?, st.ctxs[natField j "ctx" 0]? with
     | some imports, some c =>
       let held := if boolField j "strict" then some imports else none
-      match (← startProof held c (strField j "statement") heartbeats) with
-      | .error e => return (e.fields, st)
-      | .ok p => answerState st p
+      match (← startProof held c (strField j "statement") heartbeats), held with
+      | .error e, _ => return (e.fields, st)
+      | .ok p, none => answerState st p
+      | .ok p, some base =>
+        match (← p.hypotheses base) with
+        | .error e => return (e.fields, st)
+        | .ok hs =>
+          let (fields, st) ← answerState st p
+          return (appendFields fields [("hypotheses", Json.arr (hypothesesJson hs #[]))], st)
     | _, _ => return (noSuch "context", st)
   | "open" =>
     match st.files[natField j "ctx" 0]? with

@@ -69,7 +69,7 @@ impl Lean {
         let mut whole = challenge.terms;
         // The goal itself: the proof takes its place.
         whole.declarations.pop();
-        whole.append(&proof);
+        whole.append(&proof.with_own_names());
         let (library_statements, axioms) = sorted_axioms(&whole, &challenge.stated);
         let meta = json!({"meta": {
             "exporter": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},

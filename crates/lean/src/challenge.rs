@@ -9,7 +9,7 @@ use crate::environment::Lean;
 use crate::process::Failure;
 use crate::session::Target;
 use crate::terms::{Limits, Terms};
-use crate::wire::Request;
+use crate::wire::{Hypothesis, Request};
 use crate::worker::{Owner, Place, PlaceText, Trouble, Worker};
 
 /// How often another challenger is tried when one is killed from outside ...
@@ -28,6 +28,8 @@ pub(crate) struct Challenge {
     pub axioms: Vec<String>,
     /// Whether that list is the whole of it.
     pub all_axioms_seen: bool,
+    /// What a stranger's header assumes.
+    pub hypotheses: Vec<Hypothesis>,
     /// Lean's version, and the commit it was built from.
     pub lean: String,
     pub githash: String,
@@ -149,6 +151,7 @@ impl Lean {
             stated: reply.stated,
             axioms: reply.axioms,
             all_axioms_seen: reply.library_axioms_visible,
+            hypotheses: opened.hypotheses,
             lean: reply.lean,
             githash: reply.githash,
         }))

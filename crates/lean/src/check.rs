@@ -28,15 +28,18 @@ pub(crate) struct Verified {
     pub all_axioms_seen: bool,
     /// What of the library a second kernel had to take on trust.
     pub relative_to: Vec<String>,
+    /// What a stranger's header assumes beside what the statement says.
+    pub hypotheses: Vec<String>,
 }
 
 impl Verified {
+    fn new(checked: Checked, all_axioms_seen: bool) -> Verified {
+        let (relative_to, hypotheses) = (Vec::new(), Vec::new());
+        Verified { checked, all_axioms_seen, relative_to, hypotheses }
+    }
+
     pub fn refused(reason: String) -> Verified {
-        Verified {
-            checked: Checked::Refused { reason },
-            all_axioms_seen: true,
-            relative_to: Vec::new(),
-        }
+        Verified::new(Checked::Refused { reason }, true)
     }
 }
 
@@ -83,7 +86,7 @@ impl Lean {
             Err(Opening::Refused(why)) => return Ok(Err(why)),
             // What a stranger's header does to the process is the claim's own doing.
             Err(Opening::Fault(Fault(why))) if place.owner == Owner::Stranger => {
-                return Ok(Err(why));
+                return Ok(Err(format!("header: {why}")));
             }
             Err(Opening::Fault(fault) | Opening::Killed(fault)) => return Err(fault),
         };
@@ -142,7 +145,7 @@ impl Lean {
         if let Some(name) = proof.mentioned(&UNTRUSTED) {
             return refused(format!("unsound: the proof rests on {name}"));
         }
-        let Some(for_judge) = proof.for_judge() else {
+        let Some(for_judge) = proof.with_own_names().for_judge() else {
             return refused("unsound: a proof may not declare quotients".into());
         };
         // The user's own theorems count by their statements, unless the kernel has to look into
@@ -157,8 +160,21 @@ impl Lean {
                 Ok(challenge) => challenge,
                 Err(why) => return refused(why),
             };
+            if place.owner == Owner::Stranger
+                && let Some(name) = challenge.terms.mentioned(&UNTRUSTED)
+            {
+                return refused(format!("unsound: the header or the statement rests on {name}"));
+            }
             match self.opinion(&challenge, &for_judge)? {
                 Opinion::Stands { axioms, all_axioms_seen } => {
+                    let mut hidden = challenge.hypotheses.iter().filter(|h| h.hidden && !h.holds);
+                    if let Some(h) = hidden.find(|h| proof.uses_argument(h.position)) {
+                        return refused(format!(
+                            "policy: the proof rests on a hypothesis that the header's `variable` \
+                             adds and the statement does not mention: `{}`",
+                            h.text
+                        ));
+                    }
                     return Ok(self.verified(challenge, axioms, all_axioms_seen));
                 }
                 Opinion::Refused { reason: why, by_kernel } => {
@@ -195,8 +211,10 @@ impl Lean {
             Some(reason) => Checked::Refused { reason },
             None => Checked::Proved { axioms },
         };
-        let all_axioms_seen = all_axioms_seen && challenge.all_axioms_seen;
-        Verified { checked, all_axioms_seen, relative_to: Vec::new() }
+        Verified {
+            hypotheses: challenge.hypotheses.into_iter().map(|h| h.text).collect(),
+            ..Verified::new(checked, all_axioms_seen && challenge.all_axioms_seen)
+        }
     }
 
     /// Rules on one claim of a stranger's. Its header and statement are held to the policy: what
@@ -221,19 +239,18 @@ impl Lean {
         let (place, target) =
             self.locate(&theorem, Owner::Stranger).map_err(|e| Fault(e.to_string()))?;
         Ok(match self.check_at(&place, &target, &claim.tactics) {
-            Ok(Verified { checked: Checked::Proved { axioms }, all_axioms_seen, relative_to }) => {
-                Ruling {
+            Ok(verified) => match verified.checked {
+                Checked::Proved { axioms } => Ruling {
                     name: claim.name.clone(),
                     verdict: RulingVerdict::Proved,
                     reason: String::new(),
                     axioms,
-                    note: self.note(all_axioms_seen, &relative_to),
-                    relative_to,
-                }
-            }
-            Ok(Verified { checked: Checked::Refused { reason }, .. }) => {
-                Ruling::refused(&claim.name, reason)
-            }
+                    hypotheses: verified.hypotheses,
+                    note: self.note(verified.all_axioms_seen, &verified.relative_to),
+                    relative_to: verified.relative_to,
+                },
+                Checked::Refused { reason } => Ruling::refused(&claim.name, reason),
+            },
             Err(Fault(why)) => {
                 Ruling { verdict: RulingVerdict::Error, ..Ruling::refused(&claim.name, why) }
             }
@@ -337,6 +354,9 @@ pub struct Ruling {
     pub reason: String,
     /// Axioms it rests on.
     pub axioms: Vec<String>,
+    /// What the header's `variable` assumes beside what the statement says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hypotheses: Vec<String>,
     /// Whether that list is the whole of it, and what a second kernel says.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -355,6 +375,7 @@ impl Ruling {
             verdict: RulingVerdict::Refused,
             reason,
             axioms: Vec::new(),
+            hypotheses: Vec::new(),
             note: String::new(),
             relative_to: Vec::new(),
         }

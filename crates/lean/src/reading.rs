@@ -15,17 +15,28 @@ pub(crate) fn misleading(text: &str) -> Option<String> {
         // `hε` and `Δx` are ordinary; a Greek letter among several Latin ones can pass for one.
         (latin > 0 && word.chars().any(looks_latin))
             || (latin > 1 && word.chars().any(resembles_latin))
+            // Nothing in the whole word tells it from a Latin one.
+            || word.chars().any(|c| IS_LATIN_TO_THE_EYE.contains(c))
+                && word.chars().all(|c| c.is_ascii() || IS_LATIN_TO_THE_EYE.contains(c))
     };
     let word = text.split(|c: char| !c.is_alphanumeric()).find(mixed)?;
-    Some(format!("`{word}` mixes letters that look alike"))
+    Some(format!("`{word}` mixes letters that look alike, or could be taken for another word"))
 }
+
+/// Greek letters of which the Latin twin cannot be told apart at all.
+const IS_LATIN_TO_THE_EYE: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοϲϳϹͿ";
 
 /// Characters without an appearance of their own, and those that change the direction of writing.
 fn is_invisible(c: char) -> bool {
     let control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     control
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')
+        // Blanks of other widths, letters without ink, and marks that go on the letter before.
+        || matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}')
+        || matches!(c, '\u{2800}' | '\u{3164}' | '\u{ffa0}' | '\u{300}'..='\u{36f}')
+        || matches!(c, '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn quoted_names(text: &str) -> impl Iterator<Item = &str> {
@@ -39,16 +50,16 @@ fn is_part_of_name(c: char) -> bool {
 /// Letters of other scripts that are easily taken for a Latin one.
 fn looks_latin(c: char) -> bool {
     matches!(c, '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}')
-        || "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο".contains(c)
+        || IS_LATIN_TO_THE_EYE.contains(c)
         // Latin without a dot or with another shape, and the phonetic alphabet.
-        || matches!(c, 'ı' | 'ȷ' | 'ſ' | 'ƒ' | '\u{180}'..='\u{24f}' | '\u{250}'..='\u{2af}')
+        || matches!(c, 'ı' | 'ĸ' | 'ŀ' | 'ȷ' | 'ſ' | 'ƒ' | '\u{180}'..='\u{24f}' | '\u{250}'..='\u{2af}')
         || matches!(c, '\u{1d00}'..='\u{1d7f}' | '\u{a720}'..='\u{a7ff}' | '\u{13a0}'..='\u{13ff}')
 }
 
 /// Letters that are read as themselves alone, and as a Latin one between Latin ones.
 fn resembles_latin(c: char) -> bool {
     "αικνρτυχγηωσεβμ".contains(c)
-        || matches!(c, '\u{2100}'..='\u{214f}' | '\u{1d400}'..='\u{1d7ff}')
+        || matches!(c, '\u{1f00}'..='\u{1fff}' | '\u{2100}'..='\u{214f}' | '\u{1d400}'..='\u{1d7ff}')
 }
 
 #[cfg(test)]
@@ -81,6 +92,11 @@ mod tests {
         assert!(misled("abbrev 𝖭at := Unit", "𝖭at"));
         assert!(misled("theorem «t : 1 = 2» : True", "t : 1 = 2"));
         assert!(misled("True /- \u{202e} -/", "U+202E"));
+        assert!(misled("abbrev Α := True", "Α"), "a Greek Alpha alone");
+        assert!(misled("abbrev Veϲ := Unit", "Veϲ"), "a lunate sigma");
+        assert!(misled("abbrev Bὀol := Unit", "Bὀol"), "an omicron with a breathing");
+        assert!(misled("1 =\u{338} 1", "U+0338"), "a stroke through the sign before");
+        assert!(misled("«Nat\u{3164}»", "U+3164"), "a letter without ink");
         assert!(misled("Na\u{200b}t", "U+200B"));
         assert!(misled("rfl\0", "U+0000"));
     }

@@ -112,6 +112,8 @@ pub(crate) struct Reply {
     #[serde(default)]
     pub stated: Vec<String>,
     #[serde(default)]
+    pub hypotheses: Vec<Hypothesis>,
+    #[serde(default)]
     pub theorems: Vec<FileTheorem>,
     #[serde(default)]
     pub errors: Vec<FileError>,
@@ -122,6 +124,18 @@ impl Reply {
     pub fn refusal(&self) -> String {
         format!("{}: {}", self.kind, self.error)
     }
+}
+
+/// What a stranger's header assumes by `variable`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Hypothesis {
+    pub text: String,
+    /// Which of the theorem's arguments it is.
+    pub position: u32,
+    /// The statement is not about it.
+    pub hidden: bool,
+    /// It is true anyway.
+    pub holds: bool,
 }
 
 /// One theorem of an elaborated file.

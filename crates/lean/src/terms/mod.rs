@@ -4,6 +4,8 @@
 //! bounds, every number the next one, every reference backwards, nothing twice and nothing unknown.
 //! So there are no cycles, and what was read can be passed on to a kernel without a second thought.
 
+mod lines;
+mod proof;
 mod read;
 mod write;
 

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -228,6 +229,41 @@ fn a_missing_npm_is_named() {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "faults::a_missing_npm_is_named"])
         .env("PATH", bin.path())
+        .env(MARK, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// Debian 12 and Ubuntu 24.04 have node 18, on which Lean does not run: one that will do is fetched.
+#[test]
+fn an_old_node_is_replaced_by_one_that_is_fetched() {
+    const MARK: &str = "CATAMOUNT_TEST_OLD_NODE";
+    if std::env::var_os(MARK).is_some() {
+        let lean = one_worker(|_| ());
+        let mut session = lean.open(&theorem("theorem t : 1 = 1")).unwrap();
+        assert_eq!(session.apply(StateId(0), "rfl").unwrap(), Verdict::Proved);
+        let node = fs::read_link(format!("/proc/{}/exe", lean.process_ids()[0])).unwrap();
+        assert!(node.to_string_lossy().contains("catamount"), "{}", node.display());
+        return;
+    }
+    let bin = tempfile::tempdir().unwrap();
+    let real = Command::new("sh").args(["-c", "command -v node"]).output().unwrap();
+    let real = String::from_utf8(real.stdout).unwrap();
+    // npm runs on it as well and must go on doing so.
+    let old = format!(
+        "#!/bin/sh\n[ \"$*\" = --version ] && echo v18.20.8 && exit\nexec {} \"$@\"\n",
+        real.trim()
+    );
+    let path = bin.path().join("node");
+    fs::write(&path, old).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut paths = vec![bin.path().to_path_buf()];
+    paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "faults::an_old_node_is_replaced_by_one_that_is_fetched"])
+        .env("PATH", std::env::join_paths(paths).unwrap())
         .env(MARK, "1")
         .output()
         .unwrap();

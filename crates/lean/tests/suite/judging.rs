@@ -1,9 +1,10 @@
 //! What the judge makes of terms, whoever hands them over.
 
+use catamount_lean::{Lean, Options};
 use catamount_search::{Checked, Environment};
 use catamount_traces::Theorem;
 
-use crate::setup::{in_library, lean, theorem};
+use crate::setup::{in_library, lean, options, theorem};
 
 fn terms(theorem: &Theorem, tactics: &[&str]) -> String {
     let tactics: Vec<String> = tactics.iter().map(|t| (*t).to_owned()).collect();
@@ -49,6 +50,84 @@ fn what_a_forging_prover_says_is_no_verdict() {
         assert!(why.starts_with("terms") || why.starts_with("unsound"), "{forged}: {why}");
     }
     assert!(refusal(&goal, &proof_of_another).contains("another statement"));
+}
+
+/// Kernels compute some functions by arithmetic, going by their names. Where the imports have no
+/// such function, a proof could define one that is something else.
+#[test]
+fn a_name_that_kernels_know_carries_no_meaning() {
+    let imports = vec!["Init.Prelude".to_owned()];
+    let small = Lean::new(Options { imports, root: None, workers: 1, ..options() }).unwrap();
+    let lines = [
+        r#"{"str":{"pre":0,"str":"Nat"},"in":1}"#,
+        r#"{"str":{"pre":1,"str":"gcd"},"in":2}"#,
+        r#"{"str":{"pre":0,"str":"t"},"in":3}"#,
+        r#"{"str":{"pre":0,"str":"Eq"},"in":4}"#,
+        r#"{"str":{"pre":4,"str":"refl"},"in":5}"#,
+        r#"{"succ":0,"il":1}"#,
+        r#"{"const":{"name":1,"us":[]},"ie":0}"#,
+        r#"{"forallE":{"name":0,"type":0,"body":0,"binderInfo":"default"},"ie":1}"#,
+        r#"{"forallE":{"name":0,"type":0,"body":1,"binderInfo":"default"},"ie":2}"#,
+        r#"{"natVal":"0","ie":3}"#,
+        r#"{"lam":{"name":0,"type":0,"body":3,"binderInfo":"default"},"ie":4}"#,
+        r#"{"lam":{"name":0,"type":0,"body":4,"binderInfo":"default"},"ie":5}"#,
+        r#"{"def":{"name":2,"levelParams":[],"type":2,"value":5,"hints":"abbrev","safety":"safe","all":[2]}}"#,
+        // The value that arithmetic gives `Nat.gcd 2 3`, for a proof that 0 is 1.
+        r#"{"const":{"name":2,"us":[]},"ie":6}"#,
+        r#"{"natVal":"2","ie":7}"#,
+        r#"{"natVal":"3","ie":8}"#,
+        r#"{"app":{"fn":6,"arg":7},"ie":9}"#,
+        r#"{"app":{"fn":9,"arg":8},"ie":10}"#,
+        r#"{"natVal":"1","ie":11}"#,
+        r#"{"const":{"name":4,"us":[1]},"ie":12}"#,
+        r#"{"app":{"fn":12,"arg":0},"ie":13}"#,
+        r#"{"app":{"fn":13,"arg":10},"ie":14}"#,
+        r#"{"app":{"fn":14,"arg":11},"ie":15}"#,
+        r#"{"const":{"name":5,"us":[1]},"ie":16}"#,
+        r#"{"app":{"fn":16,"arg":0},"ie":17}"#,
+        r#"{"app":{"fn":17,"arg":11},"ie":18}"#,
+        r#"{"str":{"pre":3,"str":"aux"},"in":6}"#,
+        r#"{"thm":{"name":6,"levelParams":[],"type":15,"value":18,"all":[6]}}"#,
+        r#"{"const":{"name":6,"us":[]},"ie":19}"#,
+        r#"{"str":{"pre":0,"str":"True"},"in":7}"#,
+        r#"{"str":{"pre":7,"str":"intro"},"in":8}"#,
+        r#"{"const":{"name":7,"us":[]},"ie":20}"#,
+        r#"{"const":{"name":8,"us":[]},"ie":21}"#,
+        r#"{"thm":{"name":3,"levelParams":[],"type":20,"value":21,"all":[3]}}"#,
+    ];
+    match small.judge(&theorem("theorem t : True"), &lines.join("\n")).unwrap() {
+        Checked::Refused { reason } => assert!(reason.starts_with("kernel"), "{reason}"),
+        Checked::Proved { .. } => panic!("a function that is 0 is 1 somewhere"),
+    }
+}
+
+/// As deep as terms may be at most, and a little more.
+#[test]
+fn deep_terms_are_refused_and_do_not_end_the_judge() {
+    let head = [
+        r#"{"str":{"pre":0,"str":"t"},"in":1}"#,
+        r#"{"str":{"pre":0,"str":"False"},"in":2}"#,
+        r#"{"str":{"pre":0,"str":"True"},"in":3}"#,
+        r#"{"str":{"pre":3,"str":"intro"},"in":4}"#,
+        r#"{"str":{"pre":0,"str":"id"},"in":5}"#,
+        r#"{"const":{"name":2,"us":[]},"ie":0}"#,
+        r#"{"const":{"name":5,"us":[0]},"ie":1}"#,
+        r#"{"const":{"name":3,"us":[]},"ie":2}"#,
+        r#"{"app":{"fn":1,"arg":2},"ie":3}"#,
+        r#"{"const":{"name":4,"us":[]},"ie":4}"#,
+    ];
+    for (depth, words) in [(2_000, "kernel"), (25_000, "terms")] {
+        let mut text = head.join("\n");
+        for at in 5..5 + depth {
+            text.push_str(&format!("\n{{\"app\":{{\"fn\":3,\"arg\":{}}},\"ie\":{at}}}", at - 1));
+        }
+        let value = 4 + depth;
+        text.push_str(&format!(
+            "\n{{\"thm\":{{\"name\":1,\"levelParams\":[],\"type\":0,\"value\":{value},\"all\":[1]}}}}"
+        ));
+        let why = refusal(&theorem("theorem t : False"), &text);
+        assert!(why.starts_with(words), "{depth}: {why}");
+    }
 }
 
 #[test]
