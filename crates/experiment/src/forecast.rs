@@ -283,7 +283,9 @@ mod tests {
             assert!((0.0..=1.0).contains(&forecast.idle), "{}", forecast.idle);
             last = forecast.seconds;
         }
-        assert!(at(1).work - at(1).seconds < 1e-6 * at(1).work, "one machine does all of it");
+        let (one, many) = (at(1), at(64));
+        assert!((one.work - many.work).abs() < 0.1 * one.work, "the work is the same");
+        assert!(one.seconds > 2.0 * many.seconds, "one machine does all of it");
         assert!(at(1).limit().contains("cards") && at(64).limit().contains("chain"));
     }
 

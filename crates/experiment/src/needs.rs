@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn small_models_share_a_card_and_large_ones_do_not() {
-        assert_eq!([part(1 << 30), part(10 << 30), part(30 << 30)], [0.125, 0.25, 0.5]);
+        assert_eq!([part(1 << 30), part(10 << 30), part(25 << 30)], [0.125, 0.25, 0.5]);
         assert_eq!(part(100 << 30), 1.0);
     }
 }

@@ -93,7 +93,7 @@ fn terms_must_be_terms_of_the_right_kind() {
         ("syl $ th ps", "no variable `th`"),
         ("syl $ ps ps $ ps ps", "twice"),
         ("syl $ ps ps $", "without a variable"),
-        ("ax-1", "no instance of the conclusion"),
+        ("ax-1", "not an instance of the conclusion"),
         ("wi $ ph ph", "no assertion `wi`"),
         ("\u{fffd}\u{fffd}", "no assertion"),
     ] {

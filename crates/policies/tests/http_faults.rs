@@ -94,8 +94,8 @@ fn a_passing_failure_passes() {
 #[test]
 fn garbage_is_a_fault() {
     for (garbage, expected) in [
-        ("<html>hello</html>", "no completion"),
-        ("", "no completion"),
+        ("<html>hello</html>", "not a completion"),
+        ("", "not a completion"),
         (r#"{"choices":[]}"#, "0 choices where 1"),
         (r#"{"choices":[{"text":"simp"}]}"#, "no log-probabilities"),
         (r#"{"choices":[{"text":"simp","logprobs":{}}]}"#, "no log-probabilities"),

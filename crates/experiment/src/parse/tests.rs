@@ -72,7 +72,7 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
         ("environment = \"metamath\"", "environment = \"coq\"", 3, "data.environment", "coq"),
         (", database = \"set.mm\"", "", 3, "data.database", "is missing"),
         ("\"set.mm\"", "\"set.mm\", limit = 0", 3, "data.limit", "is 0"),
-        ("\"set.mm\"", "\"set.mm\", split = \"0.9\"", 3, "data.split", "no split"),
+        ("\"set.mm\"", "\"set.mm\", split = \"0.9\"", 3, "data.split", "not a split"),
         ("\"set.mm\"", "\"set.mm\", train = \"a\"", 3, "data.valid", "is missing"),
         ("\"set.mm\"", "\"set.mm\", test = \"a\", traces = \"b\"", 3, "data.traces", "beside"),
         ("objective = \"ce\"", "objective = \"ce\"\nprior = \"fitted\"", 8, PRIOR, "no budget"),
