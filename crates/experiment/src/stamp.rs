@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::plan::Planned;
+use crate::step::Step;
 
 const STAMP: &str = "stamp.json";
 
@@ -75,7 +76,13 @@ impl<'a> Stamps<'a> {
     /// What a step leaves in the study's folder, by paths in it: what it makes, and its stamp.
     pub fn files(&self, planned: &Planned) -> Vec<PathBuf> {
         let stamp = Path::new("steps").join(format!("{}.json", planned.step.id()));
-        planned.step.outputs().made.into_iter().chain([stamp]).collect()
+        // A report is made anew whenever it is wanted, and no stamp stands for it.
+        let shown = match planned.step {
+            Step::Report => ["report", catamount_report::PLAN, "time.md"].as_slice(),
+            _ => &[],
+        };
+        let made = planned.step.outputs().made.into_iter();
+        made.chain(shown.iter().map(PathBuf::from)).chain([stamp]).collect()
     }
 
     fn read(&self, planned: &Planned) -> Option<Stamp> {
@@ -278,7 +285,6 @@ fn write(path: &Path, stamp: &Stamp) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::Step;
 
     fn planned(key: &str) -> Planned {
         let (name, key) = ("warm-up".into(), key.into());
