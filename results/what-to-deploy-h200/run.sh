@@ -6,9 +6,12 @@ set -euo pipefail
 regime=$1
 here=$(cd "$(dirname "$0")" && pwd)
 cell() { # seed, model, row, strategies, settings
-  catamount eval --theorems "$regime/seed-$1/data/test.jsonl" --steps 2-5 --limit 300 \
-    --budget 1024 --strategy "$4" --policy "model:$2" --max-tokens 48 --concurrency 1024 \
-    --batch 512 --seed "$1" --objective "$3" --out "$regime/seed-$1/cells/$3-$4" "${@:5}"
+  for strategy in ${4//,/ }; do
+    catamount eval --theorems "$regime/seed-$1/data/test.jsonl" --steps 2-5 --limit 300 \
+      --budget 1024 --strategy "$strategy" --policy "model:$2" --max-tokens 48 \
+      --concurrency 1024 --batch 512 --seed "$1" --objective "$3" \
+      --out "$regime/seed-$1/cells/$3-$strategy-n1024.jsonl" "${@:5}"
+  done
 }
 all=pass,bfs,dfs,rdfs,vdfs,mcts
 for seed in 42 43 44 45 46; do
