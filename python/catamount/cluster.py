@@ -38,11 +38,16 @@ def reachable(address: str) -> str | None:
     return None
 
 
+def installed() -> str | None:
+    """The `catamount` command that came with this package, beside its Python, whether or not that is on the PATH; else one that is."""
+    return shutil.which("catamount", path=os.path.dirname(sys.executable)) or shutil.which("catamount")
+
+
 def program_here(program: list[str]) -> list[str]:
-    """The program on this node: where it is on the first one, or the one on the path."""
+    """The program on this node: where it is on the first one, or the one installed here."""
     if os.access(program[0], os.X_OK):
         return program
-    found = shutil.which("catamount")
+    found = installed()
     if found is None:
         raise FileNotFoundError(f"there is no catamount here, neither {program[0]} nor on the PATH; install the same version")
     return [found]

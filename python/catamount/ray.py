@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from typing import Any, Callable, Sequence, Union
 import ray
 
 from . import _catamount
+from .cluster import installed
 from .environment import Environment
 from .evaluation import Run, Theorems, plan
 from .policy import _Native
@@ -57,12 +57,12 @@ def run(
     address: the cluster's; if not given, the one that Ray is connected to, else a new one on this machine.
     device: "cpu" where models are to compute on processors although nodes have GPUs.
     objects: nodes do not see the folder; its files travel through Ray's object store.
-    program: how to start the program, on every node; the `catamount` on the path if not given, else this package's.
+    program: how to start the program, on every node; this package's if not given.
     """
     if address is None:
         address = ray.get_runtime_context().gcs_address if ray.is_initialized() else "local"
     if program is None:
-        found = shutil.which("catamount")
+        found = installed()
         program = [found] if found is not None else [sys.executable, "-m", "catamount"]
     command = [*program, "run", os.fspath(experiment), "--ray", address, "--device", device]
     command += [] if out is None else ["--out", os.fspath(out)]

@@ -16,7 +16,7 @@ use crate::device::{Devices, OnDevice};
 use crate::fleet::{Invocation, Work};
 use crate::processes::Processes;
 use crate::step::{Probe, TOKEN};
-use crate::{command, forecast, stop};
+use crate::{command, forecast, output, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     if arguments.dry_run {
         // A plan can be looked at before its data are there.
         let source = source.unwrap_or_else(|error| {
-            println!("missing: {:#}", anyhow::Error::new(error));
+            println!("missing: {}", output::causes(&error));
             String::new()
         });
         for (experiment, folder) in seeds(experiment, &folder) {

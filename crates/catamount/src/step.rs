@@ -11,7 +11,7 @@ use catamount_model::Backend;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, OnDevice};
-use crate::{command, experiment, stop};
+use crate::{command, experiment, output, stop};
 
 /// How long another process may take to let go of a step that it was doing when it was told, or
 /// made, to stop.
@@ -64,7 +64,7 @@ pub const TOKEN: &str = ".token";
 impl Probe {
     /// Of this machine.
     pub fn here(experiment: &Experiment, folder: &std::path::Path) -> Self {
-        let reason = |error| format!("{:#}", anyhow::Error::new(error));
+        let reason = |error| output::causes(&error);
         let opened = experiment.library(folder).open().map_err(reason);
         Probe {
             host: host(),

@@ -14,7 +14,7 @@ use catamount_traces::{Theorem, read_any};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::stop;
+use crate::{output, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -175,8 +175,8 @@ impl Provers {
             Some((_, opened)) => opened.clone(),
             None => {
                 let near = path.parent().unwrap_or(Path::new("."));
-                let opened = reopen(setup, &self.elsewhere, near)
-                    .map_err(|error| format!("{:#}", anyhow::Error::new(error)));
+                let opened =
+                    reopen(setup, &self.elsewhere, near).map_err(|error| output::causes(&error));
                 self.open.push((setup.clone(), opened.clone()));
                 opened
             }

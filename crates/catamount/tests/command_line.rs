@@ -90,6 +90,16 @@ fn what_is_reported_can_be_had_as_json() {
 }
 
 #[test]
+fn a_missing_folder_is_named_and_the_reason_said_once() {
+    let folder = prepared();
+    for arguments in ["report nowhere", "verify nowhere", "view nowhere", "data stats nowhere"] {
+        let said = refused(folder.path(), arguments);
+        assert!(said.contains("nowhere"), "{arguments}: {said}");
+        assert!(said.matches("No such file").count() <= 1, "{arguments}: {said}");
+    }
+}
+
+#[test]
 fn another_budget_under_the_same_name_is_refused_without_contradiction() {
     let folder = prepared();
     let eval = "eval --database d.mm --theorems goal.jsonl --policy replay:t.jsonl \

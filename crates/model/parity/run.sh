@@ -8,5 +8,6 @@ shift
 out="$root/target/parity"
 rm -rf "$out"
 "$python" "$here/reference.py" "$out" "$@"
-cargo run --release -q -p catamount-model --example parity --manifest-path "$root/Cargo.toml" -- "$out"
+cargo build --release -q --workspace --example parity --manifest-path "$root/Cargo.toml"
+"${CARGO_TARGET_DIR:-$root/target}/release/examples/parity" "$out"
 "$python" "$here/check.py" "$out"

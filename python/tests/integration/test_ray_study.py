@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -13,8 +12,9 @@ import pytest
 from ray.cluster_utils import Cluster
 
 import catamount.ray
+from catamount.cluster import installed
 
-PROGRAM = os.environ.get("CATAMOUNT_PROGRAM") or shutil.which("catamount")
+PROGRAM = os.environ.get("CATAMOUNT_PROGRAM") or installed()
 
 STUDY = """
 name = "small"

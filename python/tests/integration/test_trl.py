@@ -103,7 +103,7 @@ def folder(tmp_path_factory):
 def test_the_recipe_trains_an_adapter(folder, processes):
     out = folder / f"adapter-{processes}"
     # On processors the launcher of accelerate starts one process only; its state comes from torchrun.
-    launch = [] if processes == 1 else ["-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29617"]
+    launch = [] if processes == 1 else ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     command = [
         sys.executable, *launch, str(EXAMPLES / "sft_trl.py"), "--model", folder / "model", "--train", folder / "train.jsonl",
         "--valid", folder / "train.jsonl", "--budget", "8", "--epochs", "3", "--rate", "0.01", "--accumulate", "1",

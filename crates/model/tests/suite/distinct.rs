@@ -1,14 +1,11 @@
 //! Sampling without replacement: exactly the model's distribution over what has not been drawn, and
 //! the same answers whatever else is in flight.
 
-#[path = "common/tactics.rs"]
-mod tactics;
-
 use std::collections::{HashMap, HashSet};
 
+use crate::tactics::{PLAIN, STATES, TACTICS, answers, generator, score};
 use catamount_model::{Cpu, Generator, Sampling};
 use catamount_search::{Policy, Request, Sample, Stream, Urn};
-use tactics::{PLAIN, STATES, TACTICS, answers, generator, score};
 
 fn ask(g: &mut Generator<Cpu>, urn: &Urn, samples: usize) -> Vec<Sample> {
     let (state, stream) = ("|- ph".to_string(), Stream::new(4));

@@ -1,11 +1,10 @@
 //! Weights that rest on other probabilities than the model's own, and what is measured on held-out
 //! traces.
 
-mod common;
-
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use crate::common::{data, metrics, model, recipe, tokenizer, traces};
 use catamount_model::{Cpu, Model};
 use catamount_objective::{Objective, Surrogate};
 use catamount_search::Stream;
@@ -14,7 +13,6 @@ use catamount_train::{
     Dataset, Probabilities, Reading, Recipe, Refresh, Run, Scores, Snapshot, Weighting, mapped,
     score_data, train,
 };
-use common::{data, metrics, model, recipe, tokenizer, traces};
 
 static GO: AtomicBool = AtomicBool::new(false);
 

@@ -1,10 +1,9 @@
 //! Whole runs on the small world.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::common::{data, lora, metrics, model, recipe, tokenizer, traces};
 use catamount_model::{Backend, Config, Cpu, Model, load, load_adapter};
 use catamount_objective::{Dual, Objective, Status, Strategy, Surrogate};
 use catamount_search::Stream;
@@ -12,7 +11,6 @@ use catamount_train::{
     Custom, Dataset, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export, prepare,
     score, train,
 };
-use common::{data, lora, metrics, model, recipe, tokenizer, traces};
 
 fn ce() -> Surrogate {
     Surrogate::new(Objective::Ce, 0)
@@ -172,7 +170,7 @@ fn scores_come_in_order_and_agree_with_training() {
         assert!(log_p.iter().all(|l| (l - uniform).abs() < 2.0), "{log_p:?} {uniform}");
     }
     // The first line of a run's metrics is measured before the first update.
-    let (folder, mut trained) = (tempfile::tempdir().unwrap(), common::model(&tokenizer));
+    let (folder, mut trained) = (tempfile::tempdir().unwrap(), crate::common::model(&tokenizer));
     let mut recipe = Recipe { max_steps: Some(1), temperature: 0.8, ..recipe() };
     (recipe.batch.examples, recipe.batch.tokens) = (10_000, 700);
     let data = Dataset::tokenize(&tokenizer, &traces[10..], 64).unwrap();

@@ -1,18 +1,16 @@
 //! A run that was killed or interrupted ends where an undisturbed one does, bit for bit.
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::common::{Fuse, data, lora, metrics, model, recipe, tokenizer, traces};
 use catamount_objective::{Objective, Surrogate};
 use catamount_traces::Trace;
 use catamount_train::{
     Checkpoint, Dataset, Error, Outcome, Recipe, Refresh, Run, Scores, Snapshot, Weighting,
     prepare, train,
 };
-use common::{Fuse, data, lora, metrics, model, recipe, tokenizer, traces};
 
 /// Trains one run undisturbed and one that dies twice, and compares them.
 fn compare(recipe: &Recipe, objective: Surrogate, interrupted: bool) {

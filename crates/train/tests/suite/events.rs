@@ -1,13 +1,11 @@
 //! TensorBoard's files, read back by a parser that knows nothing of the writer but the format and
 //! the checksum's definition.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 
+use crate::common::{data, metrics, model, recipe, tokenizer, traces};
 use catamount_objective::{Objective, Surrogate};
 use catamount_train::{Recipe, Run, train};
-use common::{data, metrics, model, recipe, tokenizer, traces};
 
 /// CRC-32C bit by bit, as its polynomial says.
 fn crc(bytes: &[u8]) -> u32 {

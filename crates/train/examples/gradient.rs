@@ -1,6 +1,6 @@
 //! Takes one optimizer step with Catamount's own trainer and saves the model.
 //!
-//!     rust-gradient MODEL TRACES OBJECTIVE BUDGET OUT
+//!     gradient MODEL TRACES OBJECTIVE BUDGET OUT
 //!
 //! The recipe leaves nothing between gradient and step but AdamW's division at its first step, step
 //! = g / (|g| + eps), which can be undone: whoever compares the two models has the gradient.
@@ -40,11 +40,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let data = Dataset::tokenize(&tokenizer, &traces, recipe.max_tokens)?;
     let surrogate = Surrogate::new(objective.parse::<Objective>()?, budget.parse()?);
     let (out, stop) = (Path::new(out), AtomicBool::new(false));
-    let outcome = train(&mut model, &data, &surrogate, &recipe,
-        &Run::new(&out.join("run"), objective, &stop))?;
+    let outcome = train(
+        &mut model,
+        &data,
+        &surrogate,
+        &recipe,
+        &Run::new(&out.join("run"), objective, &stop),
+    )?;
     let last = outcome.summary().last.as_ref().ok_or("the trainer took no step")?;
     save(&model, &tokenizer, out)?;
-    println!("{{\"steps\": {}, \"loss\": {}, \"tactics\": \
-     {}}}", outcome.summary().step, last.loss, last.tactics);
+    println!(
+        "{{\"steps\": {}, \"loss\": {}, \"tactics\": \
+     {}}}",
+        outcome.summary().step,
+        last.loss,
+        last.tactics
+    );
     Ok(())
 }

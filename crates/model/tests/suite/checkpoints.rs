@@ -313,7 +313,7 @@ fn a_failed_save_leaves_the_old_checkpoint() {
     let config = folder.0.join("config.json");
     std::fs::remove_file(&config).unwrap();
     std::fs::create_dir_all(config.join("in the way")).unwrap();
-    let other = crate::model(Family::Llama, false);
+    let other = self::model(Family::Llama, false);
     let error = save(&other, &tokenizer(), &folder.0).unwrap_err().to_string();
     assert!(error.contains("config.json"), "{error}");
     assert_eq!(std::fs::read(folder.0.join("model.safetensors")).unwrap(), before);

@@ -1,13 +1,10 @@
 //! Sampling: the right distribution, and the same answers whatever else is in flight.
 
-#[path = "common/tactics.rs"]
-mod tactics;
-
 use std::collections::HashMap;
 
+use crate::tactics::{PLAIN, STATES, TACTICS, answers, generator, model, score, tokenizer};
 use catamount_model::{Adapter, Backend, Cpu, Generator, GeneratorConfig, LoraConfig, Sampling};
 use catamount_search::{Policy, Request, Stream};
-use tactics::{PLAIN, STATES, TACTICS, answers, generator, model, score, tokenizer};
 
 fn requests(n: u64) -> Vec<Request> {
     let request = |id: u64| Request {

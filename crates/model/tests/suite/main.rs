@@ -1,0 +1,8 @@
+//! One program: each of its own would instantiate the network again.
+
+mod checkpoints;
+mod distinct;
+mod generation;
+mod network;
+mod operations;
+mod tactics;
