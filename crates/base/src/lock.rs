@@ -129,11 +129,13 @@ fn granted(
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The file stays: whoever removed it could remove it under the next holder. Closing it lets
-        // the lock go.
+        // The file stays: whoever removed it could remove it under the next holder.
         if self.whole {
             let _ = self.file.set_len(0);
         }
+        // Closing it would let the lock go, too, but for a process that is being started at this
+        // moment, which has the file until it becomes another program.
+        let _ = self.file.unlock();
     }
 }
 
