@@ -1,8 +1,8 @@
 """Ray's end of `catamount run --ray`, which starts it: tasks come in, what became of them goes out, as lines of JSON.
 
 Which steps can be done, in which order and with which needs is the program's to say. Here they become Ray tasks, each on
-a node that has room; a task whose node is lost is handed to another, where the step goes on from its last checkpoint or
-log line. Run as a module, so that nodes need the program and Ray, but not this package.
+a node that has room; a task whose node is lost, hangs or has no room on its disk is handed to another, where the step goes
+on from its last checkpoint or log line.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import json
 import os
 import queue
 import re
-import shutil
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from typing import Any
+
+from . import node
+from .node import names, put
 
 LOST = 20
 """Times that a task may lose its node."""
 PATIENCE = 5.0
 """Seconds that an address may take to answer at all."""
+BEAT = 10.0
+"""Seconds between two signs of life of a task, at most."""
 
 
 def reachable(address: str) -> str | None:
@@ -38,118 +40,16 @@ def reachable(address: str) -> str | None:
     return None
 
 
-def installed() -> str | None:
-    """The `catamount` command that came with this package, beside its Python, whether or not that is on the PATH; else one that is."""
-    return shutil.which("catamount", path=os.path.dirname(sys.executable)) or shutil.which("catamount")
-
-
-def program_here(program: list[str]) -> list[str]:
-    """The program on this node: where it is on the first one, or the one installed here."""
-    if os.access(program[0], os.X_OK):
-        return program
-    found = installed()
-    if found is None:
-        raise FileNotFoundError(f"there is no catamount here, neither {program[0]} nor on the PATH; install the same version")
-    return [found]
-
-
-def probe(program: list[str], arguments: list[str], here: str) -> dict[str, Any]:
-    """What this node has, in the program's own words."""
-    try:
-        if not os.path.isdir(here):
-            return {"Err": f"there is no folder {here}, which the experiment's paths are relative to"}
-        asked = subprocess.run([*program_here(program), *arguments], cwd=here, capture_output=True, text=True)
-        if asked.returncode != 0:
-            said = asked.stderr.strip()
-            return {"Err": f"its catamount does not answer ({said[-500:]}); install the same version"}
-        return {"Ok": json.loads(asked.stdout)}
-    except (OSError, ValueError) as error:
-        return {"Err": str(error)}
-
-
-def work(
-    program: list[str], arguments: list[str], here: str, folder: str, cpus: float, files: list[Any] | None, outputs: list[str]
-) -> dict[str, Any]:
-    """Does a task on this node: in the study's folder, or with files that came along in one of its own."""
-    import ray
-
-    begun = time.monotonic()
-    own = None
-    if files is not None:
-        own = tempfile.mkdtemp(prefix="catamount-")
-        for path, content in ray.get(files):
-            put(own, path, content)
-        arguments = [own if argument == folder else argument for argument in arguments]
-    try:
-        # Were this process to end, so would the program's input, and it stops.
-        process = subprocess.Popen(
-            [*program_here(program), *arguments],
-            cwd=here,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "RAYON_NUM_THREADS": str(max(1, int(cpus)))},
-        )
-        said: list[str] = []
-        listener = threading.Thread(target=lambda: said.extend(process.stderr), daemon=True)
-        listener.start()
-        printed = process.stdout.read()
-        code = process.wait()
-        listener.join()
-        process.stdin.close()
-        made = below(own, outputs) if own is not None and code == 0 else {}
-    finally:
-        if own is not None:
-            shutil.rmtree(own, ignore_errors=True)
-    return {
-        "node": socket.gethostname(),
-        "node_id": ray.get_runtime_context().get_node_id(),
-        "seconds": time.monotonic() - begun,
-        "code": code,
-        "printed": printed,
-        "said": "".join(said)[-2000:],
-        "made": made,
-    }
-
-
-def put(folder: str, path: str, content: bytes) -> None:
-    """Writes a file, whole or not at all."""
-    target = os.path.join(folder, path)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    beside = f"{target}.{os.getpid()}.unfinished"
-    with open(beside, "wb") as file:
-        file.write(content)
-    os.replace(beside, target)
-
-
-def names(folder: str, paths: list[str]) -> list[str]:
-    """The files at some paths of a folder, or below them, without locks and unfinished ones."""
-    found = []
-    for path in paths:
-        whole = os.path.join(folder, path)
-        if os.path.isfile(whole):
-            found.append(path)
-        for parent, _, files in os.walk(whole):
-            found += [os.path.relpath(os.path.join(parent, file), folder) for file in files if not file.startswith(".")]
-    return found
-
-
-def below(folder: str, paths: list[str]) -> dict[str, bytes]:
-    """The files at some paths of a folder, or below them."""
-    found = {}
-    for path in names(folder, paths):
-        with open(os.path.join(folder, path), "rb") as file:
-            found[path] = file.read()
-    return found
-
-
 class Objects:
     """Files of the study in Ray's object store, each there once as long as it does not change."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.known: dict[str, tuple[tuple[int, int], Any]] = {}
+
+    def forget(self) -> None:
+        """Files are put there again when they are next asked for."""
+        self.known.clear()
 
     def of(self, paths: list[str]) -> list[Any]:
         """References to the files at some paths, or below them."""
@@ -168,73 +68,169 @@ class Objects:
         return self.known[path][1]
 
 
+class Task:
+    """A task that Ray has, and where it was last heard of."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order = order
+        self.number, self.name = order["number"], order["name"]
+        self.losses = 0
+        self.failed_on: str | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """It begins anew, nobody knows where yet."""
+        self.node = self.place = "the cluster"
+        self.processes: list[int] = []
+        self.alive: float | None = None
+        self.ending = False
+
+    def hear(self, said: dict[str, Any]) -> None:
+        """Takes a sign of life."""
+        self.node, self.place, self.processes = said["node_id"], said["node"], said["processes"]
+        if said["alive"] or self.alive is None:
+            self.alive = time.monotonic()
+
+    def hangs(self, patience: float) -> bool:
+        """Whether it has begun, and has not been at work for too long."""
+        return self.alive is not None and not self.ending and time.monotonic() - self.alive > patience
+
+
 class Bridge:
     """Tasks under way."""
 
     def __init__(self, hello: dict[str, Any], say: Any) -> None:
         import ray
 
+        ray.cloudpickle.register_pickle_by_value(node)
         self.hello, self.say = hello, say
+        self.patience = float(hello["patience"])
         self.objects = Objects(hello["folder"]) if hello["objects"] else None
-        self.tasks: dict[Any, dict[str, Any]] = {}
-        self.lost: dict[int, int] = {}
-        self.work = ray.remote(work)
+        self.tasks: dict[Any, Task] = {}
+        self.work = ray.remote(node.work)
+        self.kill = ray.remote(node.end)
 
-    def begin(self, task: dict[str, Any]) -> None:
+    def begin(self, task: Task) -> None:
         """Hands a task to Ray."""
-        needs, hello = task["needs"], self.hello
+        from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
+
+        order, hello = task.order, self.hello
+        needs = order["needs"]
         options = {"num_cpus": needs["cpus"], "num_gpus": needs["gpus"], "memory": needs["memory"]}
-        files = None if self.objects is None else self.objects.of(task["inputs"])
-        reference = self.work.options(**options, max_retries=0, name=task["name"]).remote(
-            hello["program"], task["arguments"], hello["here"], hello["folder"], needs["cpus"], files, task["outputs"]
-        )
-        self.tasks[reference] = task
+        if task.failed_on is not None:
+            options["scheduling_strategy"] = NodeLabelSchedulingStrategy({"ray.io/node-id": NotIn(task.failed_on)})
+        files = None if self.objects is None else self.objects.of(order["inputs"])
+        beat = min(BEAT, self.patience / 3)
+        asked = self.work.options(**options, num_returns="streaming", max_retries=0, name=task.name)
+        paths = (hello["here"], hello["folder"])
+        task.forget()
+        stream = asked.remote(hello["program"], order["arguments"], *paths, needs["cpus"], files, order["outputs"], beat)
+        self.tasks[stream] = task
 
     def look(self) -> None:
-        """Says what has ended."""
+        """Hears what is said, passes on what has ended, and ends what hangs."""
         import ray
 
         ready, _ = ray.wait(list(self.tasks), num_returns=1, timeout=0.1)
-        for reference in ready:
-            task = self.tasks.pop(reference)
+        for stream in ready:
+            task = self.tasks[stream]
             try:
-                ended = ray.get(reference)
-            except ray.exceptions.TaskCancelledError:
-                self.end(task, code=130, said="stopped")
-            except ray.exceptions.RayTaskError as error:
-                self.end(task, code=1, said=str(error.cause))
-            except ray.exceptions.RayError as error:
-                self.lose(task, error)
-            else:
-                made = ended.pop("made")
-                # The stamp, which says that a step is done, comes after what it made.
-                for path in sorted(made, key=lambda path: path.startswith("steps")):
-                    put(self.hello["folder"], path, made[path])
-                ended["node"] = f"{ended['node']} ({ended.pop('node_id')[:8]})"
-                self.say("ended", {"number": task["number"], **ended})
+                said = ray.get(next(stream))
+                if "code" not in said:
+                    task.hear(said)
+                    continue
+                del self.tasks[stream]
+                self.finish(task, said)
+            except (ray.exceptions.RayError, StopIteration) as error:
+                del self.tasks[stream]
+                self.mourn(task, error)
+        for task in self.tasks.values():
+            if task.hangs(self.patience):
+                self.end_the_hanging(task)
 
-    def lose(self, task: dict[str, Any], error: Exception) -> None:
+    def mourn(self, task: Task, error: Exception) -> None:
+        """A task has ended without a last word: why decides who does it now."""
+        import ray
+
+        cause = getattr(error, "cause", None)
+        if isinstance(error, ray.exceptions.TaskCancelledError):
+            self.end(task, code=130, said="stopped")
+        elif not isinstance(error, ray.exceptions.RayTaskError):
+            self.lose(task, first_line(error))
+        elif isinstance(cause, ray.exceptions.ObjectLostError) and self.objects is not None:
+            # The files are still here; Ray's copies of them are not.
+            self.objects.forget()
+            self.lose(task, "Ray lost a file that it needs, which is sent again")
+        else:
+            self.fail(task, code=1, said=str(cause or error))
+
+    def finish(self, task: Task, ended: dict[str, Any]) -> None:
+        """The program has ended."""
+        made = ended.pop("made")
+        if ended["code"] not in (0, 130):
+            self.fail(task, ended["code"], ended["said"])
+            return
+        # The stamp, which says that a step is done, comes after what it made.
+        for path in sorted(made, key=lambda path: path.startswith("steps")):
+            put(self.hello["folder"], path, made[path])
+        ended.pop("node_id")
+        self.say("ended", {"number": task.number, **ended})
+
+    def fail(self, task: Task, code: int, said: str) -> None:
+        """It may be the node's fault, a full disk say: what fails on two nodes is a failure."""
+        if task.failed_on is None and self.has_room_beside(task):
+            reason = said.strip().splitlines()[-1][:300] if said.strip() else f"exit status {code}"
+            self.say("lost", {"name": task.name, "reason": f"failed on {task.place}: {reason}"})
+            task.failed_on = task.node
+            self.begin(task)
+        else:
+            self.end(task, code, said)
+
+    def has_room_beside(self, task: Task) -> bool:
+        """Whether another node could do a task."""
+        import ray
+
+        needs = task.order["needs"]
+        wanted = {"CPU": needs["cpus"], "GPU": needs["gpus"], "memory": needs["memory"]}
+        others = [one["Resources"] for one in ray.nodes() if one["Alive"] and one["NodeID"] != task.node]
+        return any(all(has.get(what, 0.0) >= much for what, much in wanted.items()) for has in others)
+
+    def end_the_hanging(self, task: Task) -> None:
+        """Ends the processes of a task that does nothing: that frees its place, and it is lost as with its node."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        task.ending = True
+        self.say("lost", {"name": task.name, "reason": f"no sign of life from {task.place} for {self.patience:g} s"})
+        there = NodeAffinitySchedulingStrategy(task.node, soft=False)
+        self.kill.options(num_cpus=0, scheduling_strategy=there).remote(task.processes)
+
+    def lose(self, task: Task, reason: str) -> None:
         """A node is gone: the task goes to another, but not for ever."""
-        number = task["number"]
-        self.lost[number] = self.lost.get(number, 0) + 1
-        reason = str(error).strip().splitlines()[0][:200]
-        if self.lost[number] > LOST:
+        task.losses += 1
+        if task.losses > LOST:
             self.end(task, code=1, said=f"it lost its node {LOST} times; the last time: {reason}")
             return
-        self.say("lost", {"name": task["name"], "reason": reason})
+        if not task.ending:
+            self.say("lost", {"name": task.name, "reason": reason})
         self.begin(task)
 
-    def end(self, task: dict[str, Any], code: int, said: str) -> None:
-        """Says that a task ended without a word of its own."""
-        ended = {"number": task["number"], "node": "the cluster", "seconds": 0.0, "printed": ""}
+    def end(self, task: Task, code: int, said: str) -> None:
+        """Says how a task ended that made nothing."""
+        ended = {"number": task.number, "node": task.place, "seconds": 0.0, "printed": ""}
         self.say("ended", {**ended, "code": code, "said": said})
 
     def stop(self) -> None:
         """Takes the workers away; the programs they started save what they have, and end."""
         import ray
 
-        for reference in list(self.tasks):
-            ray.cancel(reference, force=True)
+        for stream in list(self.tasks):
+            ray.cancel(stream, force=True)
+
+
+def first_line(error: Exception) -> str:
+    """What an error of Ray's says before it goes into details."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
 
 
 def connect(hello: dict[str, Any]) -> list[dict[str, Any]] | str:
@@ -256,21 +252,22 @@ def connect(hello: dict[str, Any]) -> list[dict[str, Any]] | str:
             ray.init(address=address, log_to_driver=False)
     except Exception as error:  # Ray raises whatever it meets: connections, versions, time-outs.
         return f"the Ray cluster at {address} cannot be used: {error}"
-    ask = ray.remote(probe)
-    nodes = [node for node in ray.nodes() if node["Alive"]]
+    ray.cloudpickle.register_pickle_by_value(node)
+    ask = ray.remote(node.probe)
+    nodes = [one for one in ray.nodes() if one["Alive"]]
     answers = []
-    for node in nodes:
-        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    for one in nodes:
+        there = NodeAffinitySchedulingStrategy(one["NodeID"], soft=False)
         asked = ask.options(num_cpus=0, max_retries=2, scheduling_strategy=there)
         answers.append(asked.remote(hello["program"], hello["probe"], hello["here"]))
     found = []
-    for node, answer in zip(nodes, answers):
+    for one, answer in zip(nodes, answers):
         try:
             said = ray.get(answer)
         except ray.exceptions.RayError as error:
-            said = {"Err": f"it does not answer ({str(error).strip().splitlines()[0]})"}
-        has = node["Resources"]
-        name = f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
+            said = {"Err": f"it does not answer ({first_line(error)})"}
+        has = one["Resources"]
+        name = f"{one['NodeManagerHostname']} ({one['NodeID'][:8]})"
         room = {"cpus": has.get("CPU", 0.0), "gpus": has.get("GPU", 0.0), "memory": has.get("memory", 0.0)}
         found.append({"name": name, **room, "probe": said})
     return found
@@ -310,7 +307,7 @@ def main() -> None:
             break
         message = json.loads(line) if line else {}
         if "task" in message:
-            bridge.begin(message["task"])
+            bridge.begin(Task(message["task"]))
         elif "stop" in message:
             bridge.stop()
         elif bridge.tasks:

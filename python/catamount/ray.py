@@ -26,9 +26,9 @@ from typing import Any, Callable, Sequence, Union
 import ray
 
 from . import _catamount
-from .cluster import installed
 from .environment import Environment
 from .evaluation import Run, Theorems, plan
+from .node import installed
 from .policy import _Native
 from .traces import Path
 
@@ -47,6 +47,7 @@ def run(
     address: str | None = None,
     device: str = "auto",
     objects: bool = False,
+    patience: float = 600.0,
     verify: bool = True,
     program: Sequence[str] | None = None,
 ) -> None:
@@ -57,6 +58,7 @@ def run(
     address: the cluster's; if not given, the one that Ray is connected to, else a new one on this machine.
     device: "cpu" where models are to compute on processors although nodes have GPUs.
     objects: nodes do not see the folder; its files travel through Ray's object store.
+    patience: seconds after which a step that shows no sign of life is ended and given to another node.
     program: how to start the program, on every node; this package's if not given.
     """
     if address is None:
@@ -66,6 +68,7 @@ def run(
         program = [found] if found is not None else [sys.executable, "-m", "catamount"]
     command = [*program, "run", os.fspath(experiment), "--ray", address, "--device", device]
     command += [] if out is None else ["--out", os.fspath(out)]
+    command += ["--ray-patience", str(patience)]
     command += ["--ray-objects"] if objects else []
     command += [] if verify else ["--no-verify"]
     environment = {**os.environ, "CATAMOUNT_PYTHON": sys.executable}

@@ -23,6 +23,10 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// Names another Python than `python3`.
 const PYTHON: &str = "CATAMOUNT_PYTHON";
 
+/// Ray's end ends with the cluster that it speaks to.
+const GONE: &str = "the Ray cluster is gone: its head has ended, or was started anew; what is done \
+                    is kept, and the same command, at the cluster's address, goes on from there";
+
 /// How a cluster is reached.
 #[derive(Clone, Debug)]
 pub struct Address {
@@ -30,6 +34,8 @@ pub struct Address {
     pub ray: String,
     /// Whether files travel through Ray's object store, because nodes do not see the folder.
     pub objects: bool,
+    /// Seconds that a step may show no sign of life.
+    pub patience: f64,
 }
 
 /// What is said to Ray's end.
@@ -39,6 +45,7 @@ enum Say<'a> {
     Hello {
         address: &'a str,
         objects: bool,
+        patience: f64,
         program: Vec<String>,
         folder: PathBuf,
         here: PathBuf,
@@ -146,6 +153,7 @@ impl Cluster {
         let hello = Say::Hello {
             address: &address.ray,
             objects: address.objects,
+            patience: address.patience,
             program: command::program().context("this program's own path")?,
             folder: self.invocation.folder.clone(),
             here: std::env::current_dir().context("the current folder")?,
@@ -224,7 +232,7 @@ impl Cluster {
         let Some(input) = &mut self.input else { return Ok(()) };
         let mut line = serde_json::to_string(message)?;
         line.push('\n');
-        input.write_all(line.as_bytes()).and_then(|()| input.flush()).context("Ray's end is gone")
+        input.write_all(line.as_bytes()).and_then(|()| input.flush()).context(GONE)
     }
 }
 
@@ -276,7 +284,7 @@ impl Crew for Cluster {
             }
             Ok(Heard::Refused { reason }) => bail!("{reason}"),
             Ok(Heard::Nodes(_)) | Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => bail!("Ray's end is gone"),
+            Err(RecvTimeoutError::Disconnected) => bail!("{GONE}"),
         }
     }
 

@@ -38,6 +38,11 @@ pub struct Arguments {
     /// store.
     #[arg(long, requires = "ray")]
     ray_objects: bool,
+    /// With --ray: a step that shows no sign of life for so many seconds is ended, and given to
+    /// another node.
+    #[arg(long, value_name = "SECONDS", requires = "ray", default_value_t = 600.0)]
+    #[arg(value_parser = patience)]
+    ray_patience: f64,
     /// Print the plan, with what is up to date and what the rest costs, and do nothing.
     #[arg(long)]
     dry_run: bool,
@@ -144,6 +149,11 @@ pub fn read(name: &str) -> Result<Experiment> {
     Ok(if path.exists() { Experiment::read(path)? } else { preset(name)? })
 }
 
+fn patience(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 1.0);
+    seconds.ok_or_else(|| format!("`{text}`: seconds are a number of at least 1"))
+}
+
 /// Has a study done by several processes, here or on a cluster; false if one is enough.
 fn spread(
     arguments: &Arguments,
@@ -177,7 +187,11 @@ fn spread(
             let token = folder.join(TOKEN);
             std::fs::write(&token, Probe::token()).with_context(|| token.display().to_string())?;
             let here = Probe::here(experiment, folder);
-            let address = Address { ray: address.clone(), objects: arguments.ray_objects };
+            let address = Address {
+                ray: address.clone(),
+                objects: arguments.ray_objects,
+                patience: arguments.ray_patience,
+            };
             let (devices, outline) = (&arguments.device, work.outline());
             work.run(&mut Cluster::connect(&address, devices, invocation, outline, &here)?)?;
         }

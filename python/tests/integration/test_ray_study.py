@@ -1,178 +1,174 @@
 """Whole studies on a real Ray cluster of several nodes: the same folder as one process makes, whatever happens on the way."""
 
-import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
-import psutil
 import pytest
-from ray.cluster_utils import Cluster
+import ray
+from studies import MANY_CELLS, PROGRAM, STUDY, Nodes, freeze, outline, results, timed, unfinished, words, wrapped
 
 import catamount.ray
-from catamount.cluster import installed
+from catamount.cluster import Bridge, Task
 
-PROGRAM = os.environ.get("CATAMOUNT_PROGRAM") or installed()
-
-STUDY = """
-name = "small"
-model = { hidden = 32, layers = 1, vocab = 400, positions = 128, tokenizer = "symbols" }
-objectives = [
-    { objective = "ce" },
-    { objective = "ua" },
-    { objective = "bfs", prior = { kappa = 3 } },
-    { objective = "auto" },
-]
-
-[tune]
-objectives = ["ua"]
-fitted = false
-shares = [0.5]
-temperatures = [0.8, 1.2]
-theorems = 20
-
-[evaluation]
-strategies = ["bfs", "dfs"]
-budgets = [8]
-limit = 20
-max_tokens = 12
-trees = 3
-cells = "all"
-
-[data]
-environment = "metamath"
-database = "ql.mm"
-steps = "1-4"
-split = "0.6,0.2,0.2"
-
-[warm_up]
-max_steps = 40
-max_tokens = 96
-batch = { examples = 8, tokens = 256 }
-optimizer = { lr = 3e-3 }
-checkpoints = { every = 8 }
-
-[branch]
-max_steps = 20
-max_tokens = 96
-batch = { examples = 8, tokens = 256 }
-checkpoints = { every = 4 }
-"""
-
-
-def results(study):
-    """Everything that clocks and machines have no part in."""
-    found = {}
-    for part in ("data", "models", "cells", "tune"):
-        for parent, _, names in os.walk(study / part):
-            for name in names:
-                if name.startswith(".") or name.endswith(("times.jsonl", "timing.json", "manifest.json")):
-                    continue
-                path = os.path.join(parent, name)
-                with open(path, "rb") as file:
-                    lines = file.readlines()
-                # Trees are kept in the order in which searches ended.
-                found[os.path.relpath(path, study)] = sorted(set(lines)) if name.endswith("trees.jsonl") else lines
-    tables = study / "report" / "tables"
-    for name in os.listdir(tables):
-        found[f"tables/{name}"] = (tables / name).read_bytes()
-    return found
+CELL = "cell-bfs+fitted-dfs-n32"
+PLAIN: dict[str, str] = {}
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("studies")
+def place():
+    # In memory, where there is such a place: nobody waits for a disk in the middle of a step.
+    folder = Path(tempfile.mkdtemp(prefix="studies-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     (folder / "study.toml").write_text(STUDY)
+    (folder / "words.mm").write_text(words())
     before = os.getcwd()
     os.chdir(folder)
-    run = [PROGRAM, "run", "study.toml", "--out", "alone", "--device", "cpu"]
-    done = subprocess.run(run, capture_output=True, text=True)
+    done = subprocess.run([PROGRAM, "run", "study.toml", "--out", "alone", "--device", "cpu"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     yield folder
     os.chdir(before)
+    shutil.rmtree(folder)
 
 
-class Nodes:
-    """A cluster whose head has no room for work, and nodes of one processor each."""
-
-    def __init__(self, count, **options):
-        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-        self.nodes = [self.cluster.add_node(num_cpus=1, memory=2 << 30, **options) for _ in range(count)]
-        self.cluster.wait_for_nodes()
-
-    @property
-    def address(self):
-        return self.cluster.address
-
-    def kill_the_one_that_does(self, study, step):
-        """Waits for a step to be under way, and kills the node that does it."""
-        while True:
-            try:
-                held = json.loads((study / "steps" / f".{step}.lock").read_text())
-                process = psutil.Process(held["process"])
-                above = {parent.pid for parent in process.parents()}
-                break
-            except (OSError, ValueError, psutil.NoSuchProcess):
-                time.sleep(0.02)
-        for node in self.nodes:
-            if node.all_processes["raylet"][0].process.pid in above:
-                self.nodes.remove(node)
-                self.cluster.remove_node(node, allow_graceful=False)
-                return
-        raise AssertionError(f"no node does {step}")
-
-
-@pytest.fixture
-def nodes(request):
-    clusters = []
-
-    def make(count, **options):
-        clusters.append(Nodes(count, **options))
-        return clusters[-1]
-
-    yield make
-    for made in clusters:
-        made.cluster.shutdown()
+@pytest.fixture(scope="module")
+def nodes():
+    made = Nodes()
+    yield made
+    made.shutdown()
 
 
 def run(name, address, **options):
-    catamount.ray.run("study.toml", out=name, address=address, device="cpu", program=[PROGRAM], **options)
+    options = {"program": [PROGRAM], **options}
+    catamount.ray.run("study.toml", out=name, address=address, device="cpu", **options)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_any_number_of_nodes_gives_the_same(place, nodes, count):
-    run(f"nodes-{count}", nodes(count).address)
+    run(f"nodes-{count}", nodes.ready(*[PLAIN] * count))
     assert results(place / f"nodes-{count}") == results(place / "alone")
 
 
-@pytest.mark.parametrize("step", ["branch-ua", "cell-ce-dfs-n8", "tune-bfs-n8"])
-def test_a_node_that_is_killed_in_a_step_loses_nothing(place, nodes, step, capfd):
-    cluster = nodes(3)
-    study = place / f"killed-{step}"
-    killer = threading.Thread(target=cluster.kill_the_one_that_does, args=(study, step))
-    killer.start()
-    run(study.name, cluster.address)
-    killer.join()
-    assert len(cluster.nodes) == 2
-    assert "it is done again elsewhere" in capfd.readouterr().err
+def test_scheduling_takes_little_of_a_study_of_many_small_cells(place, nodes, monkeypatch):
+    (place / "many").mkdir()
+    (place / "many" / "study.toml").write_text(MANY_CELLS)
+    (place / "many" / "words.mm").write_text(words())
+    monkeypatch.chdir(place / "many")
+    seconds, tasks = timed(nodes.ready(PLAIN), "study")
+    # One node does one task at a time: what is not a task's is the scheduler's, and Ray's.
+    assert sum(tasks) > 0.95 * seconds, (seconds, tasks)
+
+
+def test_nodes_that_are_killed_in_a_step_lose_nothing(place, nodes, capfd):
+    steps = ["calibration-bfs-n32-t0.8", "branch-bfs+fitted", "tune-dfs-n32", CELL]
+    address = nodes.ready(*[PLAIN] * (1 + len(steps)))
+    study = place / "killed"
+    killers = [threading.Thread(target=nodes.kill_the_one_that_does, args=(study, step)) for step in steps]
+    for killer in killers:
+        killer.start()
+    run(study.name, address)
+    for killer in killers:
+        killer.join()
+    assert len(nodes.nodes) == 1
+    assert capfd.readouterr().err.count("it is done again elsewhere") >= len(steps)
     assert results(study) == results(place / "alone")
 
 
 def test_files_travel_where_the_folder_is_not_seen(place, nodes):
-    run("objects", nodes(2).address, objects=True)
+    run("objects", nodes.ready(PLAIN, PLAIN), objects=True)
     assert results(place / "objects") == results(place / "alone")
 
 
+@pytest.mark.parametrize("whom", ["program", "worker"])
+def test_a_step_that_hangs_is_given_to_another(place, nodes, whom, capfd):
+    address = nodes.ready(PLAIN, PLAIN)
+    study = unfinished(place, f"hangs-{whom}", CELL)
+    freezer = threading.Thread(target=freeze, args=(study, CELL, whom))
+    freezer.start()
+    run(study.name, address, patience=3)
+    freezer.join()
+    said = capfd.readouterr().err
+    assert "cell bfs+fitted dfs n32: no sign of life from" in said and "for 3 s; it is done again elsewhere" in said
+    assert results(study) == results(place / "alone")
+
+
+BRANCHES = ("branch-ce", "branch-bfs+fitted", "branch-auto-ua-for-n16")
+
+
+@pytest.mark.parametrize("objects", [False, True])
+def test_a_node_with_a_full_disk_hands_its_steps_on(place, nodes, objects, capfd):
+    address = nodes.ready(PLAIN, {"FULL": "1"})
+    study = unfinished(place, f"full-{objects}", *BRANCHES)
+    # Whatever is written there fails after the first kilobyte, as on a disk that is full.
+    full = 'case "$FULL$*" in 1*--only*) trap "" XFSZ; ulimit -f 1;; esac'
+    run(study.name, address, objects=objects, program=wrapped(place, "full", full))
+    said = capfd.readouterr().err
+    assert "failed on" in said and "File too large" in said and "it is done again elsewhere" in said
+    assert results(study) == results(place / "alone")
+
+
+def test_what_fails_on_two_nodes_is_a_failure(place, nodes):
+    address = nodes.ready(PLAIN, PLAIN)
+    study = unfinished(place, "fails", "branch-ce")
+    broken = 'case "$*" in *"--only branch-ce"*) echo "the card has fallen off the bus" >&2; exit 3;; esac'
+    with pytest.raises(RuntimeError, match="branch ce on .*exit status 3: the card has fallen off the bus"):
+        run(study.name, address, program=wrapped(place, "broken", broken))
+    run(study.name, address)
+    assert results(study) == results(place / "alone")
+
+
+def test_a_file_that_ray_loses_is_sent_again(place, nodes):
+    ray.init(address=nodes.ready(PLAIN, PLAIN), logging_level="error")
+    try:
+        study = unfinished(place, "evicted", "branch-ce")
+        step = next(step for step in outline(study) if step["id"] == "branch-ce")
+        arguments = ["step", "study.toml", "--out", str(study), "--device", "cpu", "--tied", "--only", step["id"]]
+        order = {"number": 1, "name": step["name"], "arguments": arguments, "needs": {**step["needs"], "gpus": 0.0}}
+        order |= {"inputs": step["inputs"], "outputs": step["outputs"]}
+        heard = []
+        hello = {"program": [PROGRAM], "folder": str(study), "here": str(place), "objects": True, "patience": 60.0}
+        bridge = Bridge(hello, lambda kind, value: heard.append((kind, value)))
+        bridge.objects.of(order["inputs"])
+        known = bridge.objects.known
+
+        @ray.remote(num_cpus=0)
+        class Owner:
+            """Has objects of its own, which are lost with it."""
+
+            def keep(self, references):
+                return [ray.put(ray.get(reference)) for reference in references]
+
+        owner = Owner.remote()
+        for path, (mark, reference) in known.items():
+            known[path] = (mark, ray.get(owner.keep.remote([reference]))[0])
+        ray.kill(owner)
+        bridge.begin(Task(order))
+        while bridge.tasks:
+            bridge.look()
+        assert [kind for kind, _ in heard] == ["lost", "ended"], heard
+        assert "Ray lost a file that it needs" in heard[0][1]["reason"] and heard[1][1]["code"] == 0
+    finally:
+        ray.shutdown()
+    assert results(study) == results(place / "alone")
+
+
+def command(name, address):
+    """`catamount run --ray` itself, and its environment."""
+    arguments = [PROGRAM, "run", "study.toml", "--out", name, "--device", "cpu", "--ray", address]
+    return arguments, {**os.environ, "CATAMOUNT_PYTHON": sys.executable, "RAY_gcs_rpc_server_reconnect_timeout_s": "5"}
+
+
 def test_a_study_has_one_driver_and_goes_on_after_it_is_killed(place, nodes):
-    address = nodes(2).address
-    command = [PROGRAM, "run", "study.toml", "--out", "drivers", "--device", "cpu", "--ray", address]
-    environment = {**os.environ, "CATAMOUNT_PYTHON": sys.executable}
-    first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    address = nodes.ready(PLAIN, PLAIN)
+    arguments, environment = command("drivers", address)
+    first = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
     while not (place / "drivers" / "steps" / "data.json").exists():
         time.sleep(0.05)
-    second = subprocess.run(command, env=environment, capture_output=True, text=True)
+    second = subprocess.run(arguments, env=environment, capture_output=True, text=True)
     assert second.returncode == 2 and f"process {first.pid} on" in second.stderr
     first.kill()
     first.wait()
@@ -180,12 +176,20 @@ def test_a_study_has_one_driver_and_goes_on_after_it_is_killed(place, nodes):
     assert results(place / "drivers") == results(place / "alone")
 
 
-def wrapped(place, name, script):
-    """The program behind a script that knows on which node it runs."""
-    path = place / name
-    path.write_text(f"#!/bin/sh\nprogram={PROGRAM}\n{script}\nexec \"$program\" \"$@\"\n")
-    path.chmod(0o755)
-    return [str(path)]
+def test_a_study_goes_on_after_the_head_is_started_anew(place, nodes):
+    address = nodes.ready(PLAIN, PLAIN)
+    study = unfinished(place, "head", CELL, "branch-bfs+fitted")
+    arguments, environment = command(study.name, address)
+    driver = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
+    # In the middle of a step, which stays there until the head is gone.
+    program, _ = freeze(study, "branch-bfs+fitted")
+    nodes.kill_the_head()
+    said = driver.communicate()[1]
+    assert driver.returncode == 2 and "the Ray cluster is gone: its head has ended, or was started anew" in said, said
+    program.kill()
+    nodes.shutdown()
+    run(study.name, nodes.ready(PLAIN, PLAIN))
+    assert results(study) == results(place / "alone")
 
 
 def test_what_cannot_work_is_refused_before_anything_is_done(place, nodes):
@@ -198,19 +202,15 @@ def test_what_cannot_work_is_refused_before_anything_is_done(place, nodes):
 
     assert "nothing answers at 127.0.0.1:1" in refused("127.0.0.1:1")
     assert "is no address of a Ray cluster" in refused("somewhere")
+    assert "no node has room for data: it needs 1 processors" in refused(nodes.ready())
 
-    empty = nodes(0)
-    said = refused(empty.address)
-    assert "no node has room for data: it needs 1 processors" in said
-
-    cluster = nodes(1)
-    said = refused(cluster.address, device="cuda")
+    address = nodes.ready(PLAIN, {"OTHER": "1"})
+    said = refused(address, device="cuda")
     assert "no node has room for warm-up" in said and "0 cards" in said
-    node = cluster.cluster.add_node(num_cpus=1, env_vars={"OTHER": "1"})
-    cluster.cluster.wait_for_nodes()
+    node = next(node for node, environment in nodes.nodes if environment)
     other = '[ -n "$OTHER" ] && { "$program" "$@" | sed "s/\\"version\\":\\"[^\\"]*\\"/\\"version\\":\\"9.9.9\\"/"; exit; }'
-    said = refused(cluster.address, program=wrapped(place, "other", other))
+    said = refused(address, program=wrapped(place, "other", other))
     assert f"({node.node_id[:8]}) has catamount 9.9.9" in said
     elsewhere = '[ -n "$OTHER" ] && { "$program" step study.toml --out /nowhere --probe; exit; }'
-    said = refused(cluster.address, program=wrapped(place, "elsewhere", elsewhere))
+    said = refused(address, program=wrapped(place, "elsewhere", elsewhere))
     assert f"({node.node_id[:8]}) does not see {place / 'refused'}" in said

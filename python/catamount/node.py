@@ -1,0 +1,174 @@
+"""What a node of a Ray cluster does: says what it has, runs the program, and says that it is alive.
+
+Sent to nodes by value, so that they need the program and Ray, but not this package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import Any, Iterator
+
+BUSY = 0.01
+"""The least share of a processor that something at work has. A server that it waits for may take all of them, but then it
+says a line now and then."""
+
+
+def installed() -> str | None:
+    """The `catamount` command that came with this package, beside its Python, on the PATH or not; else one that is."""
+    return shutil.which("catamount", path=os.path.dirname(sys.executable)) or shutil.which("catamount")
+
+
+def program_here(program: list[str]) -> list[str]:
+    """The program on this node: where it is on the first one, or the one installed here."""
+    if os.access(program[0], os.X_OK):
+        return program
+    found = installed()
+    if found is None:
+        raise FileNotFoundError(f"there is no catamount here, neither {program[0]} nor on the PATH; install the same version")
+    return [found]
+
+
+def probe(program: list[str], arguments: list[str], here: str) -> dict[str, Any]:
+    """What this node has, in the program's own words."""
+    try:
+        if not os.path.isdir(here):
+            return {"Err": f"there is no folder {here}, which the experiment's paths are relative to"}
+        asked = subprocess.run([*program_here(program), *arguments], cwd=here, capture_output=True, text=True)
+        if asked.returncode != 0:
+            said = asked.stderr.strip()
+            return {"Err": f"its catamount does not answer ({said[-500:]}); install the same version"}
+        return {"Ok": json.loads(asked.stdout)}
+    except (OSError, ValueError) as error:
+        return {"Err": str(error)}
+
+
+def work(
+    program: list[str],
+    arguments: list[str],
+    here: str,
+    folder: str,
+    cpus: float,
+    files: list[Any] | None,
+    outputs: list[str],
+    beat: float,
+) -> Iterator[dict[str, Any]]:
+    """Does a task on this node: in the study's folder, or with files that came along in one of its own.
+
+    Says where it runs at once, every `beat` seconds whether it is at work, and at last how it ended.
+    """
+    import ray
+
+    begun = time.monotonic()
+    node = ray.get_runtime_context().get_node_id()
+    place = {"node": f"{socket.gethostname()} ({node[:8]})", "node_id": node}
+    yield {"alive": True, "processes": [os.getpid()], **place}
+    own = None
+    try:
+        if files is not None:
+            own = tempfile.mkdtemp(prefix="catamount-")
+            for path, content in ray.get(files):
+                put(own, path, content)
+            arguments = [own if argument == folder else argument for argument in arguments]
+        # Were this process to end, so would the program's input, and it stops.
+        process = subprocess.Popen(
+            [*program_here(program), *arguments],
+            cwd=here,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RAYON_NUM_THREADS": str(max(1, int(cpus)))},
+        )
+        said: list[str] = []
+        printed: list[str] = []
+        listeners = [
+            threading.Thread(target=lambda: said.extend(process.stderr), daemon=True),
+            threading.Thread(target=lambda: printed.extend(process.stdout), daemon=True),
+        ]
+        for listener in listeners:
+            listener.start()
+        yield {"alive": True, "processes": [process.pid, os.getpid()], **place}
+        spent, lines = 0.0, 0
+        while True:
+            try:
+                code = process.wait(timeout=beat)
+                break
+            except subprocess.TimeoutExpired:
+                before, spoken = spent, lines
+                spent, lines = effort(process.pid), len(said)
+                alive = lines > spoken or spent - before >= BUSY * beat
+                yield {"alive": alive, "processes": [process.pid, os.getpid()], **place}
+        for listener in listeners:
+            listener.join()
+        process.stdin.close()
+        made = below(own, outputs) if own is not None and code == 0 else {}
+    finally:
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
+    seconds = time.monotonic() - begun
+    words = "".join(said)[-2000:]
+    yield {"code": code, "seconds": seconds, "printed": "".join(printed), "said": words, "made": made, **place}
+
+
+def effort(process: int) -> float:
+    """Seconds of processor time that a process and those it started have had."""
+    import psutil  # Ray brings it along.
+
+    total = 0.0
+    try:
+        first = psutil.Process(process)
+        for one in [first, *first.children(recursive=True)]:
+            times = one.cpu_times()
+            total += times.user + times.system
+    except psutil.Error:
+        pass  # It has just ended.
+    return total
+
+
+def end(processes: list[int]) -> None:
+    """Ends processes that do not answer, the program before whoever watches it."""
+    for process in processes:
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def put(folder: str, path: str, content: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    target = os.path.join(folder, path)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    beside = f"{target}.{os.getpid()}.unfinished"
+    with open(beside, "wb") as file:
+        file.write(content)
+    os.replace(beside, target)
+
+
+def names(folder: str, paths: list[str]) -> list[str]:
+    """The files at some paths of a folder, or below them, without locks and unfinished ones."""
+    found = []
+    for path in paths:
+        whole = os.path.join(folder, path)
+        if os.path.isfile(whole):
+            found.append(path)
+        for parent, _, files in os.walk(whole):
+            found += [os.path.relpath(os.path.join(parent, file), folder) for file in files if not file.startswith(".")]
+    return found
+
+
+def below(folder: str, paths: list[str]) -> dict[str, bytes]:
+    """The files at some paths of a folder, or below them."""
+    found = {}
+    for path in names(folder, paths):
+        with open(os.path.join(folder, path), "rb") as file:
+            found[path] = file.read()
+    return found
