@@ -4,7 +4,9 @@
 
 Everything is made here: a handful of traces of propositional logic, a tokenizer of characters, a transformer with random
 parameters. A warm-up with cross-entropy comes first, then the weighted phase, of an adapter if so wished. The same script
-runs under `accelerate launch` or `torchrun` on several processes.
+runs under `accelerate launch` or `torchrun` on several processes, and takes the same steps there:
+
+    torchrun --nproc_per_node 2 train_hf.py
 """
 
 import argparse
@@ -18,7 +20,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast,
 
 import catamount
 from catamount import Step, Trace
-from catamount.hf import CatTrainer, HFPolicy, TraceDataset, score, write_weight_column
+from catamount.hf import CatTrainer, HFPolicy, TraceDataset, data_parallel, score, write_weight_column
 
 
 def demonstrations(size: int = 6) -> list[Trace]:
@@ -64,8 +66,8 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=16)
     parser.add_argument("--warm-up", type=int, default=60, help="optimizer steps with cross-entropy")
     parser.add_argument("--steps", type=int, default=30, help="optimizer steps with the objective's weights")
-    parser.add_argument("--batch", type=int, default=4, help="traces per process and micro-batch")
-    parser.add_argument("--accumulate", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=8, help="traces of an optimizer step, over all processes")
+    parser.add_argument("--at-once", type=int, default=4, help="traces that a process holds at a time")
     parser.add_argument("--lora", action="store_true", help="train an adapter in the weighted phase (needs peft)")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--out", type=Path, default=None)
@@ -83,8 +85,7 @@ def main() -> None:
             raise SystemExit(f"{name}: at least one step, not {steps}")
         settings = TrainingArguments(
             output_dir=str(out / name),
-            per_device_train_batch_size=arguments.batch,
-            gradient_accumulation_steps=arguments.accumulate,
+            **data_parallel(arguments.batch, arguments.at_once),
             max_steps=steps,
             learning_rate=rate,
             bf16=arguments.bf16,

@@ -15,6 +15,7 @@ from .card import write_model_card
 from .collator import TraceCollator
 from .data import Layout, TraceDataset
 from .loss import Tally, tactic_logp, trace_loss
+from .parallel import data_parallel
 from .policy import HFPolicy
 from .score import score, write_weight_column
 from .trainer import CatTrainer
@@ -28,6 +29,7 @@ __all__ = [
     "Tally",
     "TraceCollator",
     "TraceDataset",
+    "data_parallel",
     "score",
     "tactic_logp",
     "trace_loss",

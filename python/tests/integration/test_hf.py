@@ -18,6 +18,7 @@ from catamount.hf import (
     HFPolicy,
     TraceCollator,
     TraceDataset,
+    data_parallel,
     score,
     tactic_logp,
     trace_loss,
@@ -31,6 +32,9 @@ from train_hf import character_tokenizer, demonstrations, small_model  # noqa: E
 torch.set_num_threads(1)
 TRACES = demonstrations()[:8]
 TOKENIZER = character_tokenizer(demonstrations())
+
+METRICS = ("loss", "ce", "mean_weight", "minus_log_j")
+COURSE = {"max_steps": 12, "learning_rate": 3e-3, "optim": "adamw_torch"}
 
 
 @functools.cache
@@ -83,6 +87,11 @@ def train(folder, net=None, data=None, keywords=None, **changes):
     )
     trainer.train()
     return trainer
+
+
+def losses(trainer):
+    """What was logged of each step."""
+    return [entry for entry in trainer.state.log_history if "loss" in entry]
 
 
 def parameters(net):
@@ -173,18 +182,44 @@ def test_accumulation_does_not_change_the_step(tmp_path, whole):
     assert parts.state.log_history[0]["loss"] == pytest.approx(whole[1]["loss"], rel=1e-4)
 
 
-def test_two_processes_take_the_same_step(tmp_path, whole):
-    torch.save(warm(), tmp_path / "warm.pt")
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """What two_processes.py leaves."""
+    folder = tmp_path_factory.mktemp("two")
+    torch.save(warm(), folder / "warm.pt")
     script = Path(__file__).with_name("two_processes.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
-    environment = {**os.environ, "CATAMOUNT_WARM_MODEL": str(tmp_path / "warm.pt"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, str(tmp_path / "two.pt")], capture_output=True, text=True, timeout=500, env=environment)
+    environment = {**os.environ, "CATAMOUNT_WARM_MODEL": str(folder / "warm.pt"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*command, str(folder / "two.pt")], capture_output=True, text=True, timeout=500, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
-    saved = torch.load(tmp_path / "two.pt")
+    saved = torch.load(folder / "two.pt")
     assert saved["processes"] == 2
-    assert distance(gradient(parameters(model()), saved["parameters"]), whole[0]) < 1e-4
-    for name in ("loss", "ce", "mean_weight", "minus_log_j"):
-        assert saved["log"][name] == pytest.approx(whole[1][name], rel=1e-4)
+    return saved
+
+
+def test_two_processes_take_the_same_step(two, whole):
+    assert distance(gradient(parameters(model()), two["parameters"]), whole[0]) < 1e-4
+    for name in METRICS:
+        assert two["step"][0][name] == pytest.approx(whole[1][name], rel=1e-4)
+
+
+def test_the_data_parallel_preset_takes_the_same_course_on_two_processes_as_on_one(tmp_path, two):
+    one = losses(train(tmp_path, **COURSE, **data_parallel(batch=4, at_once=2)))
+    assert len(one) == COURSE["max_steps"]
+    for name in METRICS:
+        course = [entry[name] for entry in one]
+        assert max(course) > 1.2 * min(course), "nothing happens on the way"
+        assert [entry[name] for entry in two["course"]] == pytest.approx(course, rel=1e-3)
+
+
+def test_the_data_parallel_preset_shares_a_batch_or_says_why_not(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    settings = data_parallel(batch=64, at_once=4)
+    assert settings["per_device_train_batch_size"] == 4 and settings["gradient_accumulation_steps"] == 4
+    with pytest.raises(ValueError, match="30 traces cannot be shared by 4 processes; 32 can"):
+        data_parallel(batch=30)
+    with pytest.raises(ValueError, match="share of 16 traces cannot be taken 3 at a time"):
+        data_parallel(batch=64, at_once=3)
 
 
 def test_mixed_precision_stays_near(tmp_path, whole):

@@ -1,4 +1,4 @@
-"""One optimizer step on two processes; started by test_hf.py through torch.distributed.run."""
+"""Training on as many processes as torch.distributed.run starts; test_hf.py starts it and compares."""
 
 import sys
 from pathlib import Path
@@ -6,11 +6,14 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_hf import parameters, train  # noqa: E402
+from test_hf import COURSE, losses, parameters, train  # noqa: E402
+
+from catamount.hf import data_parallel  # noqa: E402
 
 out = Path(sys.argv[1])
-trainer = train(out.parent, per_device_train_batch_size=2, gradient_accumulation_steps=2)
-if trainer.is_world_process_zero():
-    unwrapped = trainer.accelerator.unwrap_model(trainer.model)
-    log = trainer.state.log_history[0]
-    torch.save({"parameters": parameters(unwrapped), "processes": trainer.accelerator.num_processes, "log": log}, out)
+step = train(out.parent, per_device_train_batch_size=2, gradient_accumulation_steps=2)
+course = train(out.parent, **COURSE, **data_parallel(batch=4, at_once=2))
+if step.is_world_process_zero():
+    taken = parameters(step.accelerator.unwrap_model(step.model))
+    found = {"processes": step.accelerator.num_processes, "parameters": taken, "step": losses(step), "course": losses(course)}
+    torch.save(found, out)
