@@ -9,6 +9,7 @@ use catamount_evaluate::Workload;
 use catamount_search::StrategyKind;
 use pyo3::prelude::*;
 
+mod card;
 mod cell;
 mod command;
 mod dual;
@@ -37,6 +38,7 @@ fn _catamount(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<environment::Session>()?;
     module.add_class::<policy::NativePolicy>()?;
     module.add_class::<cell::Cell>()?;
+    module.add_function(wrap_pyfunction!(card::model_card, module)?)?;
     module.add_function(wrap_pyfunction!(command::command_line, module)?)?;
     module.add_function(wrap_pyfunction!(weights::weigh_f32, module)?)?;
     module.add_function(wrap_pyfunction!(weights::weigh_f64, module)?)?;

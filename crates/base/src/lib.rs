@@ -13,6 +13,7 @@ mod guarded;
 mod lines;
 mod lock;
 mod nearest;
+mod pace;
 mod progress;
 mod stream;
 
@@ -24,5 +25,5 @@ pub use guarded::guarded;
 pub use lines::{Appender, Lines, LinesError};
 pub use lock::{Holder, Lock, LockError, host};
 pub use nearest::nearest;
-pub use progress::{Activity, Progress};
+pub use progress::{Activity, Progress, be_quiet, say};
 pub use stream::{Stream, split_mix};

@@ -2,10 +2,25 @@
 //! elsewhere. Always on standard error, so that results can be piped.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::pace::Pace;
+
+/// Whether nothing is said on the way.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Says nothing on the way from now on: no bars, no lines. Errors are none of its business.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
 
 /// Between two lines where there is no terminal.
 const LINES: Duration = Duration::from_secs(30);
@@ -15,6 +30,7 @@ const LINES: Duration = Duration::from_secs(30);
 pub struct Progress {
     bar: ProgressBar,
     unit: String,
+    pace: Arc<Mutex<Pace>>,
     /// When the next line is due, where there is no terminal; none if nobody looks.
     due: Option<Mutex<Instant>>,
 }
@@ -22,20 +38,35 @@ pub struct Progress {
 impl Progress {
     /// Work on so many items of a kind.
     pub fn new(items: u64, unit: &str) -> Self {
+        if is_quiet() {
+            return Progress::hidden();
+        }
         let template = format!(
-            "{{prefix}}{{bar:30}} {{pos}}/{{len}} {unit}  {{per_sec}}  {{elapsed}} + {{eta}} left  \
+            "{{prefix}}{{bar:30}} {{pos}}/{{len}} {unit}  {{speed}}  {{elapsed}} + {{rest}} left  \
              {{msg}}"
         );
-        let style = ProgressStyle::with_template(&template).expect("a fixed template");
+        let pace: Arc<Mutex<Pace>> = Arc::default();
+        let (speed, rest) = (pace.clone(), pace.clone());
+        let style = ProgressStyle::with_template(&template)
+            .expect("a fixed template")
+            .with_key("speed", move |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+                let (rate, _) = begun(&speed).said(state.pos(), state.len().unwrap_or(0));
+                let _ = text.write_str(&rate);
+            })
+            .with_key("rest", move |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+                let (_, left) = begun(&rest).said(state.pos(), state.len().unwrap_or(0));
+                let _ = text.write_str(&left);
+            });
         let bar = ProgressBar::new(items).with_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         let terminal = std::io::stderr().is_terminal();
         let due = (!terminal).then(|| Mutex::new(Instant::now() + LINES));
-        Progress { bar, unit: unit.to_string(), due }
+        Progress { bar, unit: unit.to_string(), pace, due }
     }
 
     /// Work that nobody watches.
     pub fn hidden() -> Self {
-        Progress { bar: ProgressBar::hidden(), unit: String::new(), due: None }
+        let (bar, pace) = (ProgressBar::hidden(), Arc::default());
+        Progress { bar, unit: String::new(), pace, due: None }
     }
 
     /// With a name in front.
@@ -47,7 +78,7 @@ impl Progress {
     /// Begins at a position that an earlier process reached: its speed says nothing about this one.
     pub fn resumed_at(&self, position: u64) {
         self.bar.set_position(position);
-        self.bar.reset_eta();
+        *self.pace.lock().unwrap_or_else(PoisonError::into_inner) = Pace::from(position);
     }
 
     /// Sets how many items there are.
@@ -97,10 +128,14 @@ impl Progress {
         *due = now + LINES;
         let (at, of) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let (prefix, message) = (self.bar.prefix(), self.bar.message());
-        let left = indicatif::HumanDuration(self.bar.eta());
-        let (unit, rate) = (&self.unit, self.bar.per_sec());
-        say(format!("{prefix}{at}/{of} {unit}  {rate:.1}/s  {left} left  {message}"));
+        let (rate, left) = begun(&self.pace).said(at, of);
+        let unit = &self.unit;
+        say(format!("{prefix}{at}/{of} {unit}  {rate}  {left} left  {message}"));
     }
+}
+
+fn begun(pace: &Mutex<Pace>) -> Pace {
+    *pace.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Long work of which nobody knows how much there is: a spinner on a terminal, a line now and then
@@ -120,7 +155,9 @@ impl Activity {
         let (what, begun) = (what.into(), Instant::now());
         let spinner = ProgressBar::new_spinner().with_message(what.clone());
         let terminal = std::io::stderr().is_terminal();
-        if terminal {
+        if is_quiet() {
+            spinner.set_draw_target(ProgressDrawTarget::hidden());
+        } else if terminal {
             spinner.enable_steady_tick(Duration::from_millis(100));
         } else {
             say(format!("{what} ..."));
@@ -157,7 +194,10 @@ impl Activity {
     }
 }
 
-/// A line on standard error; whether anybody reads it must not decide whether the work succeeds.
-fn say(line: impl AsRef<str>) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", line.as_ref());
+/// A line on standard error, unless nothing is to be said; whether anybody reads it must not decide
+/// whether the work succeeds.
+pub fn say(line: impl AsRef<str>) {
+    if !is_quiet() {
+        let _ = writeln!(std::io::stderr().lock(), "{}", line.as_ref());
+    }
 }

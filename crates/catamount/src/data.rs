@@ -157,7 +157,7 @@ fn described(summary: &Summary) -> serde_json::Value {
 /// Traces as they were loaded, after saying which theorems have none.
 fn said(loaded: Loaded) -> Loaded {
     if let Some(first) = loaded.skipped.first() {
-        eprintln!(
+        note!(
             "{} theorems without a usable trace were left out; the first is {}: {}",
             loaded.skipped.len(),
             first.name,

@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             Some(project) => Host::Native { project: project.clone() },
             None => Host::default(),
         };
-        eprintln!("self-test: the confinement first, then Lean, which takes a while to start");
+        note!("self-test: the confinement first, then Lean, which takes a while to start");
         let well = catamount_lean::self_test(host, |finding| {
             let what = format!("self-test, {}", finding.what);
             arguments.say(&what, finding.ok, &finding.text, "FAILED");

@@ -75,6 +75,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let environment = arguments.environment.open()?;
     let concurrency = arguments.concurrency;
     let mut policy = arguments.policy.open(&tasks[0].deployment, concurrency)?;
+    detail!("prover: {}", environment.describe());
+    detail!("policy: {}", policy.describe());
     let threads = arguments.threads.unwrap_or_else(|| match arguments.environment.env {
         Prover::Metamath => rayon::current_num_threads(),
         Prover::Lean => concurrency.min(theorems.jobs.len()),
@@ -96,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         other => other.into(),
     })?;
     if runs.iter().any(|run| !run.complete) {
-        eprintln!("interrupted; run the same command again to go on");
+        note!("interrupted; run the same command again to go on");
         return Ok(());
     }
     let all_failed = |run: &CellRun| run.count(Outcome::Error) == run.records.len();
@@ -117,7 +119,7 @@ impl Observer for Terminal<'_> {
         let task = &self.tasks[cell];
         if done > 0 {
             let (log, theorems) = (task.log.display(), task.theorems.jobs.len());
-            eprintln!("resuming {log}: {done} of {theorems} theorems are done");
+            note!("resuming {log}: {done} of {theorems} theorems are done");
         }
     }
 
@@ -168,5 +170,5 @@ fn summarise(run: &CellRun, task: &CellTask) {
             record.theorem
         );
     }
-    eprintln!("{}", run.timing);
+    note!("{}", run.timing);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use catamount_calibration::Choice;
 use catamount_experiment::{
-    Error, Experiment, PRESETS, Plan, Study, preset, run as run_study, schema,
+    Error, Experiment, Plan, Study, Workload, preset, preset_text, run as run_study, schema,
 };
 use catamount_model::Backend;
 use catamount_report::CALIBRATIONS;
@@ -20,8 +20,8 @@ use crate::{command, forecast, output, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// An experiment's file, or a preset: demo, metamath, lean-demo, paper-matrix, paper-sweep,
-    /// paper-matching, paper-priors.
+    /// An experiment's file, or a preset: demo, metamath, lean-demo, paper-matrix, paper-official,
+    /// paper-sweep, paper-matching, paper-priors; the beginning of a name is enough.
     #[arg(required_unless_present = "schema")]
     experiment: Option<String>,
     /// Folder of the study; named after the experiment if not given.
@@ -46,8 +46,8 @@ pub struct Arguments {
     /// Print the plan, with what is up to date and what the rest costs, and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run: the plan as JSON.
-    #[arg(long, requires = "dry_run")]
+    /// Print the plan, or what came out, as JSON, for programs.
+    #[arg(long)]
     json: bool,
     #[command(flatten)]
     forecast: forecast::Arguments,
@@ -96,32 +96,15 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
              and describe the candidates in [tune]"
         );
     }
-    let source = experiment.making(&folder).source.hash();
     if arguments.dry_run {
-        // A plan can be looked at before its data are there.
-        let source = source.unwrap_or_else(|error| {
-            println!("missing: {}", output::causes(&error));
-            String::new()
-        });
-        for (experiment, folder) in seeds(experiment, &folder) {
-            let plan = plan(&experiment, &source, scope)?;
-            if arguments.json {
-                let outline = plan.outline(&experiment, &folder);
-                println!("{}", serde_json::to_string_pretty(&outline)?);
-            } else if let Some(machines) = arguments.forecast.machines() {
-                arguments.forecast.show(&plan.outline(&experiment, &folder), machines)?;
-            } else {
-                print!("{}", plan.describe(&experiment, &folder));
-            }
-        }
-        return Ok(());
+        return dry_run(arguments, experiment, &folder, scope);
     }
-    let (source, verify) = (source?, !arguments.no_verify);
+    let (source, verify) = (experiment.making(&folder).source.hash()?, !arguments.no_verify);
     let several = !experiment.seeds.is_empty();
     let mut last = None;
     for (experiment, folder) in seeds(experiment, &folder) {
         if several {
-            eprintln!("seed {}", experiment.seed);
+            note!("seed {}", experiment.seed);
         }
         let plan = plan(&experiment, &source, scope)?;
         let crew = spread(arguments, name, &experiment, &plan, &folder, scope)?;
@@ -129,8 +112,8 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
             last = device.run(Job { experiment, plan, folder: folder.clone(), verify })?;
         }
         match scope {
-            Scope::Calibration => show_calibrations(&folder)?,
-            Scope::Tuning => show_choices(&folder)?,
+            Scope::Calibration => show_calibrations(&folder, arguments.json)?,
+            Scope::Tuning => show_choices(&folder, arguments.json)?,
             Scope::Whole | Scope::Training => {}
         }
     }
@@ -138,7 +121,47 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
         last = Some(catamount_report::report(&folder)?);
     }
     if let Some(report) = last {
-        show(&report);
+        show(&report, arguments.json)?;
+    }
+    Ok(())
+}
+
+/// Shows the plan of every seed. It can be looked at before the data are there.
+fn dry_run(
+    arguments: &Arguments,
+    experiment: Experiment,
+    folder: &Path,
+    scope: Scope,
+) -> Result<()> {
+    let (source, missing) = match experiment.making(folder).source.hash() {
+        Ok(source) => (source, None),
+        Err(error) => (String::new(), Some(output::causes(&error))),
+    };
+    for (experiment, folder) in seeds(experiment, folder) {
+        let plan = plan(&experiment, &source, scope)?;
+        let forecast = arguments.forecast.machines();
+        let forecast = forecast
+            .map(|machines| arguments.forecast.of(&plan.outline(&experiment, &folder), machines))
+            .transpose()?;
+        let workload = match missing {
+            None => Workload::of(&experiment, &plan, &folder)?,
+            Some(_) => Workload::unread(&experiment),
+        };
+        match (forecast, arguments.json) {
+            (Some(forecast), true) => println!("{}", serde_json::to_string_pretty(&forecast)?),
+            (Some(forecast), false) => print!("{forecast}"),
+            (None, true) => {
+                let mut outline = plan.outline(&experiment, &folder).counted(&plan, &workload)?;
+                outline.missing = missing.clone();
+                println!("{}", serde_json::to_string_pretty(&outline)?);
+            }
+            (None, false) => {
+                if let Some(missing) = &missing {
+                    println!("missing: {missing}");
+                }
+                print!("{}", plan.describe(&experiment, &workload, &folder)?);
+            }
+        }
     }
     Ok(())
 }
@@ -220,15 +243,19 @@ fn plan(experiment: &Experiment, source: &str, scope: Scope) -> Result<Plan> {
 }
 
 /// The table of a study's calibrations, and its figure beside them.
-fn show_calibrations(folder: &Path) -> Result<()> {
+fn show_calibrations(folder: &Path, json: bool) -> Result<()> {
     let shown = catamount_report::show_calibrations(folder)?;
+    if json {
+        println!("{}", serde_json::to_string(&shown)?);
+        return Ok(());
+    }
     println!("\n{}", shown.table.to_text());
     println!("{}\n{}", folder.join(CALIBRATIONS).display(), shown.figure.display());
     Ok(())
 }
 
 /// What was chosen under each strategy.
-fn show_choices(folder: &Path) -> Result<()> {
+fn show_choices(folder: &Path, json: bool) -> Result<()> {
     let tune = folder.join("tune");
     let entries = std::fs::read_dir(&tune).with_context(|| tune.display().to_string())?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -236,6 +263,10 @@ fn show_choices(folder: &Path) -> Result<()> {
     paths.sort();
     for path in paths {
         let choice: Choice = serde_json::from_slice(&std::fs::read(&path)?)?;
+        if json {
+            println!("{}", serde_json::to_string(&choice)?);
+            continue;
+        }
         println!("\n{}: {}", path.display(), choice.chosen);
         for outcome in &choice.outcomes {
             let against = match (&outcome.against_control, outcome.holm_p) {
@@ -260,15 +291,15 @@ fn text(name: &str, path: &Path) -> Result<String> {
         Experiment::read(path)?;
         return Ok(std::fs::read_to_string(path)?);
     }
-    let known = PRESETS.iter().find(|(known, ..)| *known == name);
-    match known {
-        Some((.., text)) => Ok((*text).to_string()),
-        None => preset(name).map(|_| String::new()).map_err(Into::into),
-    }
+    Ok(preset_text(name)?.to_string())
 }
 
 /// The first table, what is missing, and where the rest is.
-pub fn show(report: &catamount_report::Report) {
+pub fn show(report: &catamount_report::Report, json: bool) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(report)?);
+        return Ok(());
+    }
     if let Some(table) = report.tables.first() {
         println!("\n{}", table.to_text());
     }
@@ -279,6 +310,7 @@ pub fn show(report: &catamount_report::Report) {
         println!("note: {note}");
     }
     println!("report: {}", report.page.display());
+    Ok(())
 }
 
 struct Job {
@@ -297,7 +329,7 @@ impl OnDevice for Job {
         let study = Study::open(&self.experiment, &self.folder, backend, stop, provenance)?;
         match run_study(&study, &self.plan, self.verify) {
             Err(Error::Interrupted) => {
-                eprintln!("interrupted; run the same command again to go on");
+                note!("interrupted; run the same command again to go on");
                 std::process::exit(130);
             }
             result => Ok(result?),

@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         Format::Lean4export => terms(arguments, &proofs)?,
     }
-    eprintln!("{} proofs exported", proofs.len());
+    note!("{} proofs exported", proofs.len());
     Ok(())
 }
 

@@ -151,7 +151,7 @@ impl Work<'_> {
             match result {
                 Ok(printed) => {
                     done += task.steps.len();
-                    eprintln!("[{done}/{left}] {} on {place}, {seconds:.1} s", task.name);
+                    note!("[{done}/{left}] {} on {place}, {seconds:.1} s", task.name);
                     print!("{printed}");
                     schedule.ended(&task);
                 }
@@ -168,7 +168,7 @@ impl Work<'_> {
             bail!("{}", failures.join("\n"));
         }
         if stopping {
-            eprintln!("interrupted; run the same command again to go on");
+            note!("interrupted; run the same command again to go on");
             std::process::exit(130);
         }
         Ok(())

@@ -42,11 +42,10 @@ impl Arguments {
         Some(Machines { nodes, cpus: self.cpus.max(1.0), gpus: self.gpus.max(0.0) })
     }
 
-    /// Prints the schedule of a whole study, done or not.
-    pub fn show(&self, outline: &Outline, machines: Machines) -> Result<()> {
+    /// The schedule of a whole study, done or not.
+    pub fn of(&self, outline: &Outline, machines: Machines) -> Result<Forecast> {
         let seconds: BTreeMap<Kind, f64> = self.times.iter().copied().collect();
         let times = Times { seconds, startup: self.startup };
-        print!("{}", Forecast::new(outline, machines, &times, true)?);
-        Ok(())
+        Ok(Forecast::new(outline, machines, &times, true)?)
     }
 }

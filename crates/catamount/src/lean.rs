@@ -7,6 +7,7 @@ use catamount_base::Progress;
 use catamount_data::trace_corpus;
 use catamount_lean::{BuildReport, Options, Recipe};
 use catamount_traces::jsonl;
+use serde_json::json;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -32,6 +33,9 @@ pub struct BuildArguments {
     /// Modules compiled at a time; each takes a process of about 1 GiB.
     #[arg(long, default_value_t = 2)]
     workers: usize,
+    /// Print what was compiled as JSON, for programs.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -87,7 +91,10 @@ fn build(arguments: &BuildArguments) -> Result<()> {
         bar.set_position(at.compiled_bytes / 1000);
     })?;
     bar.finish();
-    say(&report);
+    match arguments.json {
+        true => println!("{}", described(&report)),
+        false => say(&report),
+    }
     match report.failed.len() {
         0 => Ok(()),
         failed => bail!(
@@ -95,6 +102,26 @@ fn build(arguments: &BuildArguments) -> Result<()> {
              from here"
         ),
     }
+}
+
+/// What was compiled, for programs.
+fn described(report: &BuildReport) -> serde_json::Value {
+    let problems = report.problems.iter();
+    let problems: Vec<_> =
+        problems.map(|it| json!({ "file": it.file, "line": it.line, "error": it.error })).collect();
+    let failed = report.failed.iter();
+    let failed: Vec<_> = failed
+        .map(|it| json!({ "module": it.module, "why": it.why, "dependants": it.dependants }))
+        .collect();
+    json!({
+        "modules": report.modules,
+        "compiled": report.compiled,
+        "theorems": report.theorems,
+        "bytes": report.bytes,
+        "folder": catamount_lean::modules_folder(),
+        "problems": problems,
+        "failed": failed,
+    })
 }
 
 fn say(report: &BuildReport) {

@@ -13,6 +13,14 @@ macro_rules! println {
     () => { $crate::output::print(format_args!("\n")) };
     ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
 }
+/// Says something on the way, unless `--quiet`.
+macro_rules! note {
+    ($($text:tt)*) => { catamount_base::say(format!($($text)*)) };
+}
+/// Says something that only `--verbose` wants to know.
+macro_rules! detail {
+    ($($text:tt)*) => { $crate::output::detail(format_args!($($text)*)) };
+}
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
 }
@@ -59,6 +67,13 @@ use crate::experiment::Scope;
 #[derive(Parser)]
 #[command(name = "catamount", version, about, max_term_width = 110)]
 struct Cli {
+    /// Say nothing on the way, no progress and no notes; results, warnings and errors are still
+    /// said.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more on the way: which prover and policy are used.
+    #[arg(short, long, global = true)]
+    verbose: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -108,6 +123,9 @@ enum Command {
     Report {
         /// The study's folder.
         folder: std::path::PathBuf,
+        /// Print every table, and what is missing, as JSON, for programs.
+        #[arg(long)]
+        json: bool,
     },
     /// Show the report of a study in a browser, while it runs.
     View(view::Arguments),
@@ -135,6 +153,7 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
     };
+    output::set_level(cli.quiet, cli.verbose);
     let result = match cli.command {
         Command::Weights(arguments) => weights::run(&arguments),
         Command::Data(command) => data::run(&command),
@@ -152,7 +171,7 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
         Command::Score(arguments) => score::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
-        Command::Report { folder } => report(&folder),
+        Command::Report { folder, json } => report(&folder, json),
         Command::View(arguments) => view::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
@@ -171,14 +190,13 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
 }
 
 fn theory(out: &std::path::Path) -> anyhow::Result<()> {
-    let written = catamount_theory::theory(out, &mut |what| eprintln!("{what}"))?;
+    let written = catamount_theory::theory(out, &mut |what| note!("{what}"))?;
     println!("{} files written to {}", written.len(), out.display());
     Ok(())
 }
 
-fn report(folder: &std::path::Path) -> anyhow::Result<()> {
-    experiment::show(&catamount_report::report(folder)?);
-    Ok(())
+fn report(folder: &std::path::Path, json: bool) -> anyhow::Result<()> {
+    experiment::show(&catamount_report::report(folder)?, json)
 }
 
 /// What is wrong with the command line; or the help, or the version, which were asked for.

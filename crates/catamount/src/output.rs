@@ -7,6 +7,25 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether details are wanted.
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+
+/// Takes `--quiet` and `--verbose` to heart.
+pub fn set_level(quiet: bool, verbose: bool) {
+    VERBOSE.store(verbose, Ordering::Relaxed);
+    if quiet {
+        catamount_base::be_quiet();
+    }
+}
+
+/// Says something that only `--verbose` wants to know.
+pub fn detail(text: fmt::Arguments<'_>) {
+    if VERBOSE.load(Ordering::Relaxed) {
+        complain(format_args!("{text}\n"));
+    }
+}
 
 /// Standard output for a command with much to say. Its writes do not fail: they end the program.
 pub struct Output(StdoutLock<'static>);

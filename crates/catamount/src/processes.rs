@@ -83,7 +83,7 @@ fn watch(number: usize, place: String, mut child: Child) -> Ended {
     // Its output is a table at most, which a pipe holds.
     if let Some(errors) = child.stderr.take() {
         for line in BufReader::new(errors).lines().map_while(std::result::Result::ok) {
-            eprintln!("{place}: {line}");
+            note!("{place}: {line}");
             last.push_back(line);
             if last.len() > LAST_WORDS {
                 last.pop_front();

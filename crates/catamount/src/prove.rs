@@ -45,6 +45,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         println!("{root}\n");
     }
     let mut policy = arguments.policy.open(&deployment, 1)?;
+    detail!("prover: {}", environment.describe());
+    detail!("policy: {}", policy.describe());
     let strategy = deployment.strategy();
     let plan = Plan { deployment, seed: search.seed, time_limit: search.time_limit()? };
     let searching = Activity::begin(format!("searching with {strategy}"));

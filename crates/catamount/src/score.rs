@@ -149,7 +149,7 @@ impl OnDevice for &Arguments {
         }
         match sink {
             Sink::File { .. } if !complete => {
-                eprintln!("interrupted; run the same command to go on");
+                note!("interrupted; run the same command to go on");
             }
             Sink::File { path, .. } => println!("scores written to {}", path.display()),
             Sink::Output(_) => {}

@@ -151,13 +151,13 @@ impl OnDevice for Job<'_> {
         let study = self.join(backend, &steps)?;
         match run_steps(&study, self.plan, &steps) {
             Err(Error::Interrupted) => {
-                eprintln!("interrupted; run the same command again to go on");
+                note!("interrupted; run the same command again to go on");
                 std::process::exit(130);
             }
             Err(error) => Err(error.into()),
             Ok(report) => {
                 if let Some(report) = report {
-                    experiment::show(&report);
+                    experiment::show(&report, false)?;
                 }
                 Ok(())
             }

@@ -13,6 +13,7 @@ use catamount_search::{Checked, Environment, Setup};
 use catamount_traces::{Theorem, read_any};
 use rayon::prelude::*;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{output, stop};
 
@@ -32,6 +33,9 @@ pub struct Arguments {
     /// Look at the hashes and at the logs only, without the prover.
     #[arg(long)]
     hashes_only: bool,
+    /// Print the table as JSON, for programs.
+    #[arg(long)]
+    json: bool,
 }
 
 /// What a stamp of a study's step says of the files that it stands for.
@@ -90,7 +94,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         cell(folder, path, &mut provers, &mut verdict);
     }
-    show(&verdict);
+    match arguments.json {
+        true => println!("{}", described(&verdict)),
+        false => show(&verdict),
+    }
     if verdict.failures.is_empty() {
         return Ok(());
     }
@@ -272,6 +279,15 @@ fn theorems(folder: &Path, path: &Path, log: &Log) -> Result<HashMap<String, The
     }
     let named = |job: catamount_evaluate::driver::Job| (job.theorem.name.clone(), job.theorem);
     Ok(selected.jobs.into_iter().map(named).collect())
+}
+
+/// The verdict, for programs.
+fn described(verdict: &Verdict) -> serde_json::Value {
+    let row = |row: &Row| json!({ "what": row.what, "checked": row.checked, "failed": row.failed });
+    json!({
+        "rows": verdict.rows.iter().map(row).collect::<Vec<_>>(),
+        "failures": verdict.failures,
+    })
 }
 
 fn show(verdict: &Verdict) {

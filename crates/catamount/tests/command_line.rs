@@ -81,8 +81,17 @@ fn what_is_reported_can_be_had_as_json() {
     assert_eq!((&made["test"], &made["theorems"]), (&1.into(), &1.into()));
     let search = "--database d.mm --policy replay:t.jsonl --strategy bfs --budget 8";
     assert_eq!(json(&format!("prove goal {search} --json"))["outcome"], "proved");
-    let cell = json(&format!("eval --theorems goal.jsonl {search} --out c.jsonl --json"));
+    let cell = json(&format!("eval --theorems goal.jsonl {search} --out cells/c.jsonl --json"));
     assert_eq!((&cell["proved"], &cell["budget"]), (&1.into(), &8.into()));
+    let plan = json("run demo --dry-run --json");
+    assert_eq!(plan["steps"][0]["kind"], "data");
+    let report = json("report --json .");
+    assert!(report["tables"][0]["rows"].is_array(), "{report}");
+    let checked = json("verify --json --hashes-only .");
+    assert_eq!(
+        (&checked["failures"], &checked["rows"][0]["failed"]),
+        (&Value::Array(vec![]), &0.into())
+    );
     for line in printed(folder.path(), "doctor --json").lines() {
         let finding: Value = serde_json::from_str(line).unwrap();
         assert!(finding["ok"].is_boolean() && finding["what"].is_string(), "{line}");
@@ -134,4 +143,109 @@ fn scores_go_on_where_they_were_interrupted() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), all);
     let said = refused(folder.path(), &format!("{score} --out s.jsonl --temperature 0.5"));
     assert!(said.contains("temperature: 1 there, 0.5 here"), "{said}");
+}
+
+#[test]
+fn quiet_says_results_alone_and_verbose_says_what_is_used() {
+    let folder = prepared();
+    let eval = |out: &str, flag: &str| -> (String, String) {
+        let line = format!(
+            "{flag} eval --database d.mm --theorems goal.jsonl --policy replay:t.jsonl \
+             --strategy bfs --budget 8 --out {out}"
+        );
+        let output = catamount(folder.path(), &line.split_whitespace().collect::<Vec<_>>());
+        assert!(output.status.success());
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    let (printed, said) = eval("a.jsonl", "-q");
+    assert!(printed.contains("1 of 1 proved") && said.is_empty(), "{printed}{said}");
+    let (_, said) = eval("b.jsonl", "-v");
+    assert!(said.contains("prover: Metamath") && said.contains("policy: replay"), "{said}");
+    let (_, said) = eval("c.jsonl", "");
+    assert!(!said.is_empty() && !said.contains("prover: "), "{said}");
+    let said = refused(folder.path(), "-q data stats none.jsonl");
+    assert!(said.starts_with("error: none.jsonl"), "{said}");
+}
+
+#[test]
+fn the_beginning_of_a_presets_name_is_enough_and_a_plan_needs_no_data() {
+    let folder = prepared();
+    let whole = printed(folder.path(), "run paper-official --print");
+    assert_eq!(printed(folder.path(), "run paper --print"), whole);
+    let capped = whole.replacen("[warm_up]", "[warm_up]\nmax_steps = 17", 1);
+    std::fs::write(folder.path().join("capped.toml"), capped).unwrap();
+    let plan = printed(folder.path(), "run capped.toml --dry-run");
+    assert!(plan.contains("missing: ") && plan.contains("at most 17 steps, "), "{plan}");
+    assert!(plan.contains("optimizer steps: known once the traces are there"), "{plan}");
+    let plan = printed(folder.path(), "run capped.toml --dry-run --json");
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    assert!(plan["missing"].is_string() && plan["steps"][1]["updates"]["assuming"].is_string());
+}
+
+/// Traces of which one is too long for the recipe.
+fn study_of_files(folder: &Path) {
+    let trace = |name: &str, steps: usize| {
+        let step = |n: usize| format!(r#"{{"state": "$p ( ph -> {n} )", "tactic": "ax-{n}"}}"#);
+        let steps: Vec<String> = (0..steps).map(step).collect();
+        format!(r#"{{"name": "{name}", "steps": [{}]}}"#, steps.join(", "))
+    };
+    let long = format!(
+        r#"{{"name": "long", "steps": [{{"state": "{}", "tactic": "x"}}]}}"#,
+        "y ".repeat(80)
+    );
+    let train: Vec<String> = (0..9).map(|n| trace(&format!("t{n}"), 1 + n % 4)).collect();
+    std::fs::write(folder.join("train.jsonl"), format!("{}\n{long}\n", train.join("\n"))).unwrap();
+    std::fs::write(folder.join("valid.jsonl"), trace("v", 2)).unwrap();
+    std::fs::write(folder.join("test.jsonl"), trace("goal", 2)).unwrap();
+    let file = r#"
+        name = "counted"
+        model = { hidden = 8, layers = 1, vocab = 300, positions = 64, tokenizer = "symbols" }
+        objectives = [{ objective = "bfs" }]
+        evaluation = { strategies = ["bfs"], budgets = [8] }
+        [data]
+        environment = "metamath"
+        database = "d.mm"
+        train = "train.jsonl"
+        valid = "valid.jsonl"
+        test = "test.jsonl"
+        [warm_up]
+        epochs = 3
+        max_tokens = 40
+        batch = { examples = 4, tokens = 128 }
+        [branch]
+        epochs = 2
+        max_tokens = 40
+        batch = { examples = 5, tokens = 128 }
+    "#;
+    std::fs::write(folder.join("counted.toml"), file).unwrap();
+}
+
+#[test]
+fn a_dry_run_counts_steps_as_training_does_and_models_have_cards() {
+    let folder = prepared();
+    study_of_files(folder.path());
+    let planned = || -> Value {
+        let plan = printed(folder.path(), "train counted.toml --out study --dry-run --json");
+        serde_json::from_str(&plan).unwrap()
+    };
+    let updates = |plan: &Value, place: usize| plan["steps"][place]["updates"].clone();
+    let before = planned();
+    printed(folder.path(), "train counted.toml --out study --device cpu");
+    for (place, name) in [(1, "warm-up"), (2, "bfs")] {
+        let metrics = folder.path().join(format!("study/training/{name}.metrics.jsonl"));
+        let metrics = std::fs::read_to_string(metrics).unwrap();
+        let last: Value = serde_json::from_str(metrics.lines().last().unwrap()).unwrap();
+        let counted = serde_json::json!({ "least": last["steps"], "most": last["steps"] });
+        assert_eq!(last["dropped"], 1, "the long one");
+        assert_eq!(updates(&before, place), counted, "{name}");
+        // The same from the study's own data.
+        assert_eq!(updates(&planned(), place), counted, "{name}");
+    }
+    let card = std::fs::read_to_string(folder.path().join("study/models/bfs/README.md")).unwrap();
+    assert!(card.contains("library_name: transformers"), "{card}");
+    assert!(card.contains("| objective | `bfs` |\n| strategy | bfs |"), "{card}");
+    assert!(card.contains("| budget it was trained for | 8 |"), "{card}");
+    assert!(card.contains("| trained on | 9 traces of the study \"counted\" |"), "{card}");
+    assert!(card.contains("| held-out cross-entropy of a tactic | "), "{card}");
 }

@@ -3,9 +3,12 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 
 use common::{flip_a_bit, printed, read, refused, said};
+use serde_json::Value;
 
 const SCRATCH: &str = r#"
 name = "from scratch"
@@ -104,6 +107,7 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
     assert_eq!(printed(folder, "verify moved"), table);
     std::fs::rename(folder.join("moved"), folder.join("study")).unwrap();
     identity_of_a_model(folder);
+    trees_that_were_not_kept(folder);
 
     // Nothing is done twice, and a changed setting re-does only what depends on it.
     let again = said(folder, "run adapters.toml --out study --device cpu");
@@ -116,6 +120,44 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
         "{fewer}"
     );
     assert_eq!(read("study/cells/ce-bfs-n16.jsonl").lines().count(), 12);
+}
+
+/// The server searches a theorem again whose tree was not kept, and comes to what the log says.
+fn trees_that_were_not_kept(folder: &Path) {
+    let program = assert_cmd::cargo::cargo_bin("catamount");
+    let mut server = std::process::Command::new(program)
+        .current_dir(folder)
+        .args(["view", "study", "--port", "0", "--device", "cpu"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let address = first.trim_start_matches("http://").split('/').next().unwrap();
+    let kept = read(folder, "study/cells/dear-bfs-n16.trees.jsonl");
+    let log = read(folder, "study/cells/dear-bfs-n16.jsonl");
+    let mut records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let record = records.rfind(|record| !kept.contains(record["theorem"].as_str().unwrap()));
+    let record = record.unwrap();
+    let theorem = record["theorem"].as_str().unwrap();
+    let get = |search: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let target = format!("/trees.json?theorem={theorem}&search={search}");
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = get("dear%2Fbfs%2F16");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (_, found) = answer.split_once("\r\n\r\n").unwrap();
+    let found: Value = serde_json::from_str(found).unwrap();
+    let cell = &found["theorems"][0]["cells"][0];
+    assert!(cell["label"].as_str().unwrap().ends_with("searched again"), "{cell}");
+    let expansions = cell["expansions"].as_array().unwrap().len() as u64;
+    assert_eq!(Some(expansions), record["expansions"].as_u64());
 }
 
 /// A log belongs to one model and one adapter, by content; which instructions computed it is

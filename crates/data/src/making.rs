@@ -83,6 +83,18 @@ impl Making {
         }
     }
 
+    /// The traces to train on, where they can be had without a prover: from files, not from a
+    /// library's proofs.
+    pub fn training(&self) -> Result<Option<Vec<Trace>>> {
+        Ok(match &self.source {
+            Source::Metamath { .. } | Source::LeanBundled { .. } => None,
+            Source::Traces(file) => {
+                Some(self.split.apply(load(file)?.traces, self.seed, text_key)?.train)
+            }
+            Source::Parts { train, .. } => Some(load(train)?.traces),
+        })
+    }
+
     fn manifest(&self, source: &str) -> Manifest {
         let mut manifest = Manifest::new(source, Some(self.seed));
         manifest.origins.extend(self.origin.clone());

@@ -140,7 +140,7 @@ impl<B: Backend> Default for Sampler<B> {
 }
 
 impl<B: Backend> Sampler<B> {
-    fn load(
+    pub(crate) fn load(
         &mut self,
         study: &Study<'_, B>,
         trained: &Trained,

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::kind::Kind;
 use crate::needs::Needs;
 use crate::outline::{Outline, OutlinedStep};
 use crate::schedule::{Schedule, Task};
 
 /// The machines of a cluster, all alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Machines {
     /// How many.
     pub nodes: usize,
@@ -45,7 +47,7 @@ pub struct Untimed {
 }
 
 /// What would happen when.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// The tasks, as they begin.
     pub tasks: Vec<Placed>,
@@ -61,7 +63,7 @@ pub struct Forecast {
 }
 
 /// A task on a machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Placed {
     /// What it is called.
     pub name: String,

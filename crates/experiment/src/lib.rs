@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod again;
 mod calibrating;
 mod candidates;
 mod cells;
@@ -27,7 +28,9 @@ mod study;
 mod time;
 mod training;
 mod tuning;
+mod workload;
 
+pub use again::Again;
 pub use error::{Error, Result};
 pub use experiment::{
     Data, Environment, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice, Server,
@@ -39,7 +42,7 @@ pub use kind::Kind;
 pub use needs::Needs;
 pub use outline::{Outline, OutlinedStep};
 pub use plan::{Plan, Planned};
-pub use presets::{PRESETS, preset};
+pub use presets::{PRESETS, preset, preset_text};
 pub use run::{prepare, run, run_steps};
 pub use schedule::{Schedule, Task};
 pub use schema::schema;
@@ -47,3 +50,4 @@ pub use step::{
     Branch, Cell, Chosen, Contender, Fit, Fold, Scoring, Step, Tournament, Trained, Trial,
 };
 pub use study::Study;
+pub use workload::{Updates, Workload};

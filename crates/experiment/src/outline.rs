@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::kind::Kind;
 use crate::needs::Needs;
 use crate::plan::{Plan, Planned};
 use crate::stamp::Stamps;
 use crate::step::Step;
+use crate::workload::{Updates, Workload};
 
 /// A plan, and how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +21,11 @@ pub struct Outline {
     pub experiment: String,
     /// The version that planned it.
     pub version: String,
+    /// The seed, in a study of several.
+    pub seed: u64,
+    /// What is not there yet, so that keys are not the final ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
     /// The steps, in an order in which they can be done.
     pub steps: Vec<OutlinedStep>,
 }
@@ -48,6 +55,9 @@ pub struct OutlinedStep {
     /// Expansions per theorem, where it searches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
+    /// Optimizer steps, where it trains and somebody has counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates: Option<Updates>,
     /// Whether it is done, by the word of its stamp.
     pub done: bool,
     /// How long it took when it was last done.
@@ -86,12 +96,14 @@ impl Plan {
                     _ => None,
                 },
                 budget: planned.step.budget(),
+                updates: None,
                 done: stamps.is_done(planned),
                 seconds: stamps.last_seconds(planned),
             });
         }
         let version = env!("CARGO_PKG_VERSION").to_string();
-        Outline { experiment: experiment.name.clone(), version, steps }
+        let (name, seed) = (experiment.name.clone(), experiment.seed);
+        Outline { experiment: name, version, seed, missing: None, steps }
     }
 
     /// Steps that a cell waits for although its key has nothing of theirs: under a cap over several
@@ -114,6 +126,14 @@ impl Plan {
 }
 
 impl Outline {
+    /// The same outline, with the optimizer steps of what trains.
+    pub fn counted(mut self, plan: &Plan, workload: &Workload<'_>) -> Result<Self> {
+        for (outlined, planned) in self.steps.iter_mut().zip(&plan.steps) {
+            outlined.updates = workload.updates(&planned.step)?;
+        }
+        Ok(self)
+    }
+
     /// The steps that stand between nothing and a step, itself left out.
     pub fn ancestors(&self, id: &str) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();

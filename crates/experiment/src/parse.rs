@@ -56,6 +56,16 @@ impl Experiment {
         })?;
         experiment(file).map_err(|Refusal { key, reason }| fail(layout.line(&key), key, reason))
     }
+
+    /// An experiment whose file was read elsewhere; `source` names it in errors.
+    pub(crate) fn of(file: ExperimentFile, source: &str) -> Result<Self> {
+        experiment(file).map_err(|Refusal { key, reason }| Error::Setting {
+            file: source.to_string(),
+            line: None,
+            key,
+            reason,
+        })
+    }
 }
 
 /// The key that a parser's error is about, and what to do.

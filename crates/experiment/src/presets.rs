@@ -35,15 +35,24 @@ pub const PRESETS: [(&str, &str, &str); 8] = [
     ("paper-priors", "the paper's off-trace priors", include_str!("../presets/paper-priors.toml")),
 ];
 
-/// A preset by name.
-pub fn preset(name: &str) -> Result<Experiment> {
-    let Some((_, _, text)) = PRESETS.iter().find(|(known, ..)| *known == name) else {
+/// The file of a preset. The beginning of a name stands for the first that begins so: `paper` is
+/// `paper-official`.
+pub fn preset_text(name: &str) -> Result<&'static str> {
+    let begins = |known: &str| known.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let exact = PRESETS.iter().find(|(known, ..)| *known == name);
+    let found = exact.or_else(|| PRESETS.iter().find(|(known, ..)| begins(known)));
+    let Some((_, _, text)) = found else {
         let known = PRESETS.map(|(known, ..)| known);
         let near = catamount_base::nearest(name, known);
         let hint = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         return Err(Error::Preset { name: name.to_string(), hint, known: known.join(", ") });
     };
-    Experiment::parse(text, &format!("preset {name}"))
+    Ok(text)
+}
+
+/// A preset by name.
+pub fn preset(name: &str) -> Result<Experiment> {
+    Experiment::parse(preset_text(name)?, &format!("preset {name}"))
 }
 
 #[cfg(test)]
@@ -55,6 +64,9 @@ mod tests {
         for (name, ..) in PRESETS {
             preset(name).unwrap();
         }
+        assert_eq!(preset_text("paper").unwrap(), preset_text("paper-official").unwrap());
+        assert_eq!(preset_text("lean").unwrap(), preset_text("lean-demo").unwrap());
+        assert!(preset_text("pap").is_err());
     }
 
     /// The files beside recorded results, which people run again.

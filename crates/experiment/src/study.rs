@@ -66,6 +66,20 @@ impl<'a, B: Backend> Study<'a, B> {
         Ok(Study { experiment, folder, backend, environment, stop, provenance, _locks: locks })
     }
 
+    /// A folder that is only read from, whoever writes to it.
+    pub(crate) fn to_read(
+        experiment: &'a Experiment,
+        folder: &'a Path,
+        backend: Arc<B>,
+        environment: Arc<dyn Environment>,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_string();
+        let provenance = Provenance { version, commit: None, command: String::new() };
+        let locks = Vec::new();
+        Study { experiment, folder, backend, environment, stop, provenance, _locks: locks }
+    }
+
     /// A file of the study.
     pub(crate) fn path(&self, inside: impl AsRef<Path>) -> PathBuf {
         self.folder.join(inside)
@@ -138,5 +152,5 @@ pub(crate) fn sweep(folder: &Path) -> Result<()> {
 
 /// Speaks to the user between progress bars.
 pub(crate) fn say(text: impl AsRef<str>) {
-    eprintln!("{}", text.as_ref());
+    catamount_base::say(text);
 }

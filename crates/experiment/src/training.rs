@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use catamount_base::Stream;
 use catamount_model::{Backend, Config, Model, Tokenizer, open};
-use catamount_objective::{Objective, Surrogate};
+use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_traces::Trace;
-use catamount_train::{Dataset, Outcome, Recipe, Run, Scores, Weigh, export, prepare, train};
+use catamount_train::{Card, Dataset, Outcome, Recipe, Run, Scores, Weigh, export, prepare, train};
 
 use crate::calibrating;
 use crate::error::{Error, Work};
-use crate::experiment::{ModelChoice, PriorChoice};
+use crate::experiment::{Experiment, ModelChoice, PriorChoice};
 use crate::file::TokenizerKind;
 use crate::step::{Branch, Trained, part};
 use crate::study::{Study, say};
@@ -21,27 +21,44 @@ const VALIDATED: usize = 200;
 
 /// The training traces: filtered by length, and the first so many by a hash of their names.
 pub(crate) fn training_traces<B: Backend>(study: &Study<'_, B>) -> Work<Vec<Trace>> {
-    let data = &study.experiment.data;
-    let mut traces = shuffled(study, "train")?;
-    traces.truncate(data.limit.unwrap_or(usize::MAX));
+    let traces = chosen(study.experiment, study.traces("train")?);
     if traces.is_empty() {
-        let path = study.path(part("train"));
-        return Err(Error::Empty { what: "training trace", steps: data.steps, path }.into());
+        let (path, steps) = (study.path(part("train")), study.experiment.data.steps);
+        return Err(Error::Empty { what: "training trace", steps, path }.into());
     }
     Ok(traces)
 }
 
-/// The validation traces of the lengths that are trained on, in an order that says nothing of them.
-pub(crate) fn held_out_traces<B: Backend>(study: &Study<'_, B>) -> Work<Vec<Trace>> {
-    shuffled(study, "valid")
+/// Of the traces of the training part, those that are trained on.
+pub(crate) fn chosen(experiment: &Experiment, traces: Vec<Trace>) -> Vec<Trace> {
+    let mut traces = shuffled(experiment, traces);
+    traces.truncate(experiment.data.limit.unwrap_or(usize::MAX));
+    traces
 }
 
-fn shuffled<B: Backend>(study: &Study<'_, B>, part: &str) -> Work<Vec<Trace>> {
-    let mut traces = study.traces(part)?;
-    traces.retain(|trace| study.experiment.data.steps.contains(trace.steps.len()));
+/// The validation traces of the lengths that are trained on, in an order that says nothing of them.
+pub(crate) fn held_out_traces<B: Backend>(study: &Study<'_, B>) -> Work<Vec<Trace>> {
+    Ok(shuffled(study.experiment, study.traces("valid")?))
+}
+
+fn shuffled(experiment: &Experiment, mut traces: Vec<Trace>) -> Vec<Trace> {
+    traces.retain(|trace| experiment.data.steps.contains(trace.steps.len()));
     let order = Stream::new(0).named("training");
     traces.sort_by_key(|trace| order.named(&trace.theorem.name).0);
-    Ok(traces)
+    traces
+}
+
+/// The tokenizer of a study whose model begins from nothing. It is made of all training traces, so
+/// that all models of a study have the same tokens.
+pub(crate) fn tokenizer(kind: TokenizerKind, vocab: usize, traces: &[Trace]) -> Work<Tokenizer> {
+    let steps = traces.iter().flat_map(|trace| &trace.steps);
+    let texts = steps.flat_map(|step| [&step.state, &step.tactic]);
+    Ok(match kind {
+        TokenizerKind::Symbols => Tokenizer::train_symbols(texts, vocab)?,
+        TokenizerKind::Bpe => {
+            Tokenizer::train_bpe(texts.cloned().collect::<Vec<_>>().into_iter(), vocab)?
+        }
+    })
 }
 
 /// Trains the common ancestor.
@@ -62,16 +79,8 @@ pub(crate) fn ancestor<B: Backend>(
         ModelChoice::Pretrained { base } => {
             open(base, &study.backend, experiment.warm_up.lora.is_none())?
         }
-        ModelChoice::Scratch { hidden, layers, vocab, positions, tokenizer } => {
-            // Of all traces, so that all models of a study have the same tokens.
-            let steps = all.iter().flat_map(|trace| &trace.steps);
-            let texts = steps.flat_map(|step| [&step.state, &step.tactic]);
-            let tokenizer = match tokenizer {
-                TokenizerKind::Symbols => Tokenizer::train_symbols(texts, *vocab)?,
-                TokenizerKind::Bpe => {
-                    Tokenizer::train_bpe(texts.cloned().collect::<Vec<_>>().into_iter(), *vocab)?
-                }
-            };
+        ModelChoice::Scratch { hidden, layers, vocab, positions, tokenizer: kind } => {
+            let tokenizer = tokenizer(*kind, *vocab, all)?;
             let config = Config::small(tokenizer.vocab(), *hidden, *layers, *positions);
             let seed = Stream::new(experiment.seed).named("model");
             (Model::init(Arc::clone(&study.backend), config, seed)?, tokenizer)
@@ -115,7 +124,7 @@ struct Training<'a> {
     trained: &'a Trained,
     traces: &'a [Trace],
     scores: Option<&'a Scores>,
-    objective: &'a dyn Weigh,
+    objective: &'a Surrogate,
     recipe: &'a Recipe,
 }
 
@@ -158,9 +167,26 @@ fn finish<B: Backend>(
         summary.infeasible,
         summary.skipped
     ));
-    let base = match &study.experiment.model {
-        ModelChoice::Pretrained { base } => base.as_str(),
-        ModelChoice::Scratch { .. } => "",
+    let mut card = card(study.experiment, objective, data.len());
+    if let Some(measured) = run.measured() {
+        card = card.measured(&measured);
+    }
+    Ok(export(&model, tokenizer, &card, &study.path(trained.model()))?)
+}
+
+/// What stands beside a model of the study.
+fn card(experiment: &Experiment, objective: &Surrogate, traces: usize) -> Card {
+    let base = match &experiment.model {
+        ModelChoice::Pretrained { base } => Some(base.clone()),
+        ModelChoice::Scratch { .. } => None,
     };
-    Ok(export(&model, tokenizer, base, &study.path(trained.model()))?)
+    let prior = objective.prior();
+    Card {
+        objective: objective.objective().to_string(),
+        budget: Weigh::budget(objective),
+        prior: (prior != Prior::default()).then_some(prior),
+        base,
+        data: Some(format!("{traces} traces of the study \"{}\"", experiment.name)),
+        ..Card::default()
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use catamount_evaluate::Log;
-use catamount_experiment::Experiment;
+use catamount_experiment::{Experiment, Workload};
 use catamount_metamath::{Database, Extraction, Metamath};
 use catamount_model::{Cpu, load, load_adapter, load_gguf};
 use catamount_objective::{Objective, Surrogate};
@@ -182,7 +182,8 @@ fn experiment(bytes: &[u8]) {
     if let Ok(experiment) = Experiment::parse(text, "input.toml")
         && let Ok(plan) = catamount_experiment::Plan::new(&experiment, "input.toml")
     {
-        let _ = plan.describe(&experiment, Path::new("study"));
+        let workload = Workload::unread(&experiment);
+        let _ = plan.describe(&experiment, &workload, Path::new("study"));
     }
 }
 

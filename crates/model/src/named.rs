@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::gguf::gguf_tokenizer;
 use crate::{Backend, Error, Model, Result, Tokenizer, load, load_gguf};
 
 /// Opens a model by path, or by its name on the hub; `trained` makes every parameter trainable.
@@ -22,6 +23,11 @@ pub fn open<B: Backend>(
         )));
     }
     load(&path, Arc::clone(backend), trained)
+}
+
+/// The tokenizer of a model on this machine: of a folder, or inside a GGUF file.
+pub fn tokenizer_of(path: &Path) -> Result<Tokenizer> {
+    if path.is_file() { gguf_tokenizer(path) } else { Tokenizer::load(path) }
 }
 
 /// Where a model's files are: at a path, or where the hub's client keeps what it has fetched.

@@ -44,7 +44,7 @@
     const found = cell.found[i], name = data.theorems[i];
     const text = found > 0 ? `\u2713 ${found}` : found === 0 ? '\u2013' : 'error';
     const kind = found > 0 ? 'v1' : found === 0 ? 'v0' : 'v2';
-    const inside = drawn.has(`${name}\n${cell.key}`) || kept.has(cell.key)
+    const inside = drawn.has(`${name}\n${cell.key}`) || kept.has(cell.key) || (Page.searches && found >= 0)
       ? `<a href="${Page.escape(Page.hash('searches', { theorem: name, search: cell.key }))}">${text}</a>` : text;
     return `<td class="n"><span class="${kind}">${inside}</span></td>`;
   }

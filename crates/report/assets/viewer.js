@@ -165,12 +165,19 @@
   }
 
   async function wanted(link) {
-    const name = link.get('theorem');
+    const name = link.get('theorem'), key = link.get('search') || '';
+    const tell = (said) => { at('v-detail').innerHTML = `<dt>${escape(name)}</dt><dd>${escape(said)}</dd>`; };
     let number = data.theorems.findIndex((t) => t.name === name);
-    if (number < 0 && Page.served) {
-      const found = await (await fetch(`trees.json?${new URLSearchParams({ theorem: name })}`)).json();
+    const there = number >= 0 && (!Page.searches || data.theorems[number].cells.some((c) => c.key === key));
+    if (!there && Page.served) {
+      if (Page.searches) tell('searched again, as the log says; a moment');
+      const answer = await fetch(`trees.json?${new URLSearchParams({ theorem: name, search: key })}`);
+      if (!answer.ok) return tell(await answer.text());
+      const found = await answer.json();
       if (found.theorems.length && found.theorems[0].cells.length) {
-        number = data.theorems.push({ ...found.theorems[0], strings: found.strings }) - 1;
+        const fresh = { ...found.theorems[0], strings: found.strings };
+        if (number < 0) number = data.theorems.push(fresh) - 1;
+        else data.theorems[number] = fresh;
         theorems();
       }
     }
@@ -180,7 +187,7 @@
     }
     at('v-theorem').value = number;
     cells();
-    const search = theorem().cells.findIndex((c) => c.key === link.get('search'));
+    const search = theorem().cells.findIndex((c) => c.key === key);
     if (search >= 0) { at('v-cell').value = search; open(); }
     if (link.has('at')) go(Number(link.get('at')));
   }
@@ -195,10 +202,10 @@
     at('v-play').textContent = '\u25b6';
     at('v-play').setAttribute('aria-label', 'Play');
   }
-  function go(to) { now = Math.max(0, Math.min(tree.length - 1, to)); show(); }
+  function go(to) { if (!tree) return; now = Math.max(0, Math.min(tree.length - 1, to)); show(); }
 
   at('v-play').addEventListener('click', () => {
-    if (playing) return stop();
+    if (playing || !tree) return stop();
     if (now === tree.length - 1) go(0);
     at('v-play').textContent = '\u23f8';
     at('v-play').setAttribute('aria-label', 'Pause');
@@ -208,16 +215,16 @@
   at('v-back').addEventListener('click', () => { stop(); go(now - 1); });
   at('v-next').addEventListener('click', () => { stop(); go(now + 1); });
   at('v-time').addEventListener('input', () => { stop(); go(Number(at('v-time').value)); });
-  at('v-rejected').addEventListener('change', draw);
+  at('v-rejected').addEventListener('change', () => { if (tree) draw(); });
   at('v-cell').addEventListener('change', () => { open(); place(); });
   at('v-theorem').addEventListener('change', () => { cells(); place(); });
-  at('v-time').addEventListener('change', place);
+  at('v-time').addEventListener('change', () => { if (tree) place(); });
   Page.on('searches', wanted);
   const jump = (e) => { const mark = e.target.closest('[data-id]'); if (mark) { stop(); go(Number(mark.dataset.id)); } };
   at('v-pane').addEventListener('click', jump);
   at('v-log').addEventListener('click', jump);
   let width = 0;
-  addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
+  addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; if (tree) draw(); } });
   theorems();
-  cells();
+  if (data.theorems.length) cells();
 })();

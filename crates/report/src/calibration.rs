@@ -36,7 +36,7 @@ pub struct Calibrated {
 }
 
 /// A study's calibrations, to be looked at.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Shown {
     /// Every model of every calibration.
     pub table: Table,

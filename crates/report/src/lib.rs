@@ -39,7 +39,7 @@ pub use compare::{
 pub use names::{MATCHED, TUNED};
 pub use report::{Report, report};
 pub use run::ReportError;
-pub use server::Server;
+pub use server::{SearchAgain, Server};
 pub use study::{
     ObjectiveLabel, PLAN, PlannedCell, PriorLabel, SCORES, SamplingLabel, Seeds, StudyPlan, WARM_UP,
 };

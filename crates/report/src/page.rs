@@ -32,16 +32,27 @@ const LIVE_HTML: &str = include_str!("../assets/live.html");
 /// The page's name in a report's folder.
 pub(crate) const INDEX: &str = "index.html";
 
+/// Who shows the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// Nobody: it is a file.
+    No,
+    /// A server, which has the trees that were kept.
+    Showing,
+    /// A server that searches again for those that were not.
+    Searching,
+}
+
 /// The page with everything in it: no request leaves it, unless it is served.
 pub(crate) fn html(
     run: &Run,
     tables: &[Table],
     figures: &[Drawn],
     sample: &Sample,
-    served: bool,
+    served: Served,
 ) -> String {
     let mut main = String::new();
-    if served {
+    if served != Served::No {
         main.push_str(LIVE_HTML);
     }
     section(&mut main, "findings", "Findings", &findings::html(run));
@@ -49,7 +60,7 @@ pub(crate) fn html(
     let drawn: String = figures.iter().map(figure).collect();
     section(&mut main, "figures", "Figures", &drawn);
     section(&mut main, "theorems", "Theorem by theorem", &theorems(run));
-    section(&mut main, "searches", "Searches, expansion by expansion", &viewer(sample));
+    section(&mut main, "searches", "Searches, expansion by expansion", &viewer(sample, served));
     section(&mut main, "weights", "Weights, by hand", EXPLORER_HTML);
     section(&mut main, "glossary", "What the words mean", &glossary::html());
     section(&mut main, "notes", "What is missing, and what to know", &notes(run));
@@ -72,7 +83,12 @@ pub(crate) fn html(
         "{}\n<nav aria-label=\"Sections\">\n{links}\n{THEME_BUTTON}\n</nav>",
         provenance::lead(run)
     );
-    let scripts = [PAGE, if served { LIVE } else { "" }, THEOREMS, WEIGHTS, EXPLORER, VIEWER];
+    let live = match served {
+        Served::No => [""; 2],
+        Served::Showing => [LIVE, ""],
+        Served::Searching => [LIVE, "Page.searches = true;"],
+    };
+    let scripts = [PAGE, live[0], live[1], THEOREMS, WEIGHTS, EXPLORER, VIEWER];
     document(&title, "", &header, &main, &scripts)
 }
 
@@ -147,11 +163,15 @@ fn theorems(run: &Run) -> String {
     )
 }
 
-fn viewer(sample: &Sample) -> String {
-    if sample.theorems.is_empty() {
-        return "<p>No cell of this run kept its search trees, so there is nothing to show \
-         here.</p>\n"
-            .into();
+fn viewer(sample: &Sample, served: Served) -> String {
+    let others = match served {
+        Served::Searching => {
+            "Any other is searched again when its result in the table above is followed."
+        }
+        _ => "<code>catamount view</code> with the study's folder searches any other again.",
+    };
+    if sample.theorems.is_empty() && served != Served::Searching {
+        return format!("<p>No cell of this run kept its search trees. {others}</p>\n");
     }
     let demonstrated = if sample.demonstrated {
         "The demonstrated trace is marked where the search follows it."
@@ -160,7 +180,7 @@ fn viewer(sample: &Sample) -> String {
     };
     format!(
         "<p>Trees of {} of the {} theorems that have any: those on which cells disagree first, as \
-         many as fit in the page. {demonstrated}</p>\n{VIEWER_HTML}\n<script \
+         many as fit in the page. {others} {demonstrated}</p>\n{VIEWER_HTML}\n<script \
          type=\"application/json\" id=\"trees\">{}</script>\n",
         sample.theorems.len(),
         sample.available,

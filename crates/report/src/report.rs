@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::figures::{self, Drawn};
-use crate::page;
+use crate::page::{self, Served};
 use crate::run::{ReportError, Run};
 use crate::table::Table;
 use crate::tables;
 use crate::trees;
 
 /// What a report left behind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The self-contained page.
     pub page: PathBuf,
@@ -35,7 +37,7 @@ pub(crate) struct Made {
 }
 
 /// Makes the report of a folder; a served one follows the study as it runs.
-pub(crate) fn make(dir: &Path, served: bool) -> Result<Made, ReportError> {
+pub(crate) fn make(dir: &Path, served: Served) -> Result<Made, ReportError> {
     let mut run = Run::open(dir)?;
     let tables = tables::all(&run);
     let figures = figures::all(&run);
@@ -54,7 +56,7 @@ pub(crate) fn make(dir: &Path, served: bool) -> Result<Made, ReportError> {
 /// `DIR/cells/` holds the logs; `DIR/training/*.metrics.jsonl`, `DIR/plan.json`,
 /// `DIR/scores/*.reading.json`, `DIR/calibration.json` and trees are used where they are there.
 pub fn report(dir: &Path) -> Result<Report, ReportError> {
-    let Made { run, tables, figures, html } = make(dir, false)?;
+    let Made { run, tables, figures, html } = make(dir, Served::No)?;
     let out = dir.join("report");
     let mut files = Vec::new();
     let folder = out.join("tables");

@@ -3,31 +3,40 @@
 
 mod request;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use catamount_evaluate::log::TreeRecord;
 use catamount_figure::png_from_svg;
 
 use crate::live::{Live, Seen};
-use crate::page;
+use crate::page::{self, Served};
 use crate::report::make;
 use crate::run::Run;
 use crate::trees;
 use request::Request;
 
+/// Searches a theorem again as the cell of a log did, for a tree that was not kept; or says why
+/// not.
+pub type SearchAgain = dyn Fn(&Path, &str) -> Result<TreeRecord, String> + Send + Sync;
+
 /// A server of one study's report.
 pub struct Server {
     listener: TcpListener,
-    study: Arc<Study>,
+    study: Study,
 }
 
 struct Study {
     dir: PathBuf,
     made: Mutex<Made>,
+    again: Option<Box<SearchAgain>>,
+    /// What was searched again, by theorem and the name of the search in links. Whoever holds it
+    /// searches: one after another.
+    searched: Mutex<HashMap<String, BTreeMap<String, TreeRecord>>>,
 }
 
 /// The report as it was made last.
@@ -44,6 +53,7 @@ type Answer = (&'static str, &'static str, Vec<u8>);
 
 const LOST: &str = "404 Not Found";
 const DONE: &str = "200 OK";
+const FAILED: &str = "500 Internal Server Error";
 
 impl Server {
     /// Listens on this machine alone; port 0 takes a free one.
@@ -53,8 +63,15 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::NotFound, reason));
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        let study = Study { dir: dir.into(), made: Mutex::default() };
-        Ok(Server { listener, study: Arc::new(study) })
+        let (made, searched) = (Mutex::default(), Mutex::default());
+        let study = Study { dir: dir.into(), made, again: None, searched };
+        Ok(Server { listener, study })
+    }
+
+    /// The same server, which shows the trees of theorems whose trees were not kept, too.
+    pub fn searching(mut self, again: Box<SearchAgain>) -> Self {
+        self.study.again = Some(again);
+        self
     }
 
     /// Where it listens.
@@ -63,10 +80,11 @@ impl Server {
     }
 
     /// Answers until the process ends.
-    pub fn serve(&self) -> io::Result<()> {
+    pub fn serve(self) -> io::Result<()> {
+        let served = Arc::new(self.study);
         loop {
             let (stream, _) = self.listener.accept()?;
-            let study = Arc::clone(&self.study);
+            let study = Arc::clone(&served);
             // A browser opens connections it may never use: each has a thread of its own.
             std::thread::Builder::new().name("view".into()).spawn(move || {
                 // A reader who has gone away is nobody's error.
@@ -93,37 +111,60 @@ impl Study {
     }
 
     fn answer(&self, request: &Request) -> Answer {
+        if request.path == "trees.json" {
+            // Not under the lock: a search may take its time, and the page goes on meanwhile.
+            return self.trees(request);
+        }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         match request.path.as_str() {
             "live.json" => match Live::read(&self.dir, &mut made.seen) {
                 Ok(live) => (DONE, "application/json", json(&live)),
                 Err(error) => failed(&error),
             },
-            "trees.json" => match Run::open(&self.dir) {
-                Ok(run) => {
-                    let theorem = request.value("theorem").unwrap_or_default();
-                    (DONE, "application/json", json(&trees::of(&run, theorem)))
-                }
-                Err(error) => failed(&error),
-            },
             path => {
-                made.refresh(&self.dir);
+                made.refresh(&self.dir, self.again.is_some());
                 made.file(if path.is_empty() { page::INDEX } else { path })
             }
         }
+    }
+
+    /// The trees of a theorem: those that were kept, and those that were searched again.
+    fn trees(&self, request: &Request) -> Answer {
+        let run = match Run::open(&self.dir) {
+            Ok(run) => run,
+            Err(error) => return failed(&error),
+        };
+        let theorem = request.value("theorem").unwrap_or_default();
+        let search = request.value("search").unwrap_or_default();
+        let mut searched = self.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = searched.get(theorem).is_some_and(|trees| trees.contains_key(search));
+        if let Some(again) = &self.again
+            && !known
+            && let Some(log) = trees::unkept(&run, theorem, search)
+        {
+            match again(&log.path, theorem) {
+                Ok(tree) => {
+                    searched.entry(theorem.into()).or_default().insert(search.into(), tree);
+                }
+                Err(reason) => return (FAILED, "text/plain", reason.into_bytes()),
+            }
+        }
+        let found = trees::of(&run, theorem, searched.get(theorem));
+        (DONE, "application/json", json(&found))
     }
 }
 
 impl Made {
     /// Makes the report again if there is more to report on.
-    fn refresh(&mut self, dir: &Path) {
+    fn refresh(&mut self, dir: &Path, searches: bool) {
         let version = Live::read(dir, &mut self.seen).map(|live| live.version).unwrap_or_default();
         if self.version == Some(version) {
             return;
         }
         self.version = Some(version);
         self.files.clear();
-        match make(dir, true) {
+        let served = if searches { Served::Searching } else { Served::Showing };
+        match make(dir, served) {
             Ok(report) => {
                 for figure in &report.figures {
                     let name = format!("figures/{}", figure.name);
@@ -166,5 +207,5 @@ fn json(value: &impl serde::Serialize) -> Vec<u8> {
 }
 
 fn failed(error: &dyn std::error::Error) -> Answer {
-    ("500 Internal Server Error", "text/plain", format!("{error}\n").into_bytes())
+    (FAILED, "text/plain", format!("{error}\n").into_bytes())
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use serde::Serialize;
+
 /// One entry of a table.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Entry {
     /// What it says.
     pub text: String,
@@ -20,7 +22,7 @@ impl<S: Into<String>> From<S> for Entry {
 }
 
 /// A table with its caption, and the raw numbers behind it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
     /// File name without ending.
     pub name: String,

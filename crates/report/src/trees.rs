@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use catamount_evaluate::Log;
 use catamount_evaluate::log::TreeRecord;
 use catamount_traces::Step;
 use serde::{Deserialize, Serialize};
@@ -99,15 +100,51 @@ pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
     }
     let available = holders.len();
     let chosen = choose(&sources, holders);
-    Sample { available, ..read(run, &sources, &chosen) }
+    Sample { available, ..read(run, &sources, &chosen, &BTreeMap::new()) }
 }
 
-/// The trees of one theorem, whether or not the page carries them.
-pub(crate) fn of(run: &Run, theorem: &str) -> Sample {
-    read(run, &sources(run), &[theorem.to_owned()])
+/// The trees of one theorem, whether or not the page carries them; and those that were searched
+/// again, by the names of the searches in links.
+pub(crate) fn of(run: &Run, theorem: &str, again: Option<&BTreeMap<String, TreeRecord>>) -> Sample {
+    let none = BTreeMap::new();
+    read(run, &sources(run), &[theorem.to_owned()], again.unwrap_or(&none))
 }
 
-fn read(run: &Run, sources: &[(&Group, PathBuf)], chosen: &[String]) -> Sample {
+/// The log of a search that has a theorem, but not its tree.
+pub(crate) fn unkept<'a>(run: &'a Run, theorem: &str, search: &str) -> Option<&'a Log> {
+    let (_, log) = named(run, search)?;
+    let mut kept = !log.records.contains_key(theorem);
+    if let Some(path) = log.trees() {
+        each_line(&path, &mut Vec::new(), |line| {
+            kept |= serde_json::from_str::<Name>(line)?.theorem == theorem;
+            Ok(())
+        });
+    }
+    (!kept).then_some(log)
+}
+
+/// A search by its name in links.
+fn named<'a>(run: &'a Run, search: &str) -> Option<(&'a Group, &'a Log)> {
+    let several = several(run);
+    let named = |group: &Group, seed: u64| {
+        let seed = several.then_some(seed);
+        key(&group.objective.full, &group.strategy, group.budget, seed) == search
+    };
+    let found = run.cells().find(|(group, seed, _)| named(group, *seed));
+    found.map(|(group, _, log)| (group, log))
+}
+
+/// Whether links have to say which seed.
+fn several(run: &Run) -> bool {
+    run.groups.iter().any(|group| group.cells.len() > 1)
+}
+
+fn read(
+    run: &Run,
+    sources: &[(&Group, PathBuf)],
+    chosen: &[String],
+    again: &BTreeMap<String, TreeRecord>,
+) -> Sample {
     let mut strings = Strings { list: Vec::new(), places: HashMap::new(), bytes: 0 };
     strings.number("");
     let mut trees: HashMap<(usize, String), TreeRecord> = HashMap::new();
@@ -121,7 +158,7 @@ fn read(run: &Run, sources: &[(&Group, PathBuf)], chosen: &[String]) -> Sample {
         });
     }
     let traces = traces(run, chosen);
-    let several = run.groups.iter().any(|group| group.cells.len() > 1);
+    let several = several(run);
     let kept = sources.iter().map(|(group, _)| link(group, several)).collect();
     let mut sample = Sample { kept, demonstrated: !traces.is_empty(), ..Sample::default() };
     let mut used = 0;
@@ -131,6 +168,14 @@ fn read(run: &Run, sources: &[(&Group, PathBuf)], chosen: &[String]) -> Sample {
         for (i, (group, _)) in sources.iter().enumerate() {
             if let Some(tree) = trees.get(&(i, name.clone())) {
                 cells.push(sampled(group, several, tree, &mut strings));
+            }
+        }
+        for (search, tree) in again.iter().filter(|(_, tree)| tree.theorem == *name) {
+            if let Some((group, _)) = named(run, search) {
+                let mut cell = sampled(group, several, tree, &mut strings);
+                cell.key.clone_from(search);
+                cell.label.push_str(", searched again");
+                cells.push(cell);
             }
         }
         let steps = traces.get(name).into_iter().flatten();

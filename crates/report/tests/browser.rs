@@ -255,7 +255,10 @@ fn a_study_that_runs_fills_in() {
     let plan =
         StudyPlan { title: Some("live".into()), cells: cells.into(), ..StudyPlan::default() };
     fs::write(dir.path().join(PLAN), serde_json::to_string(&plan).unwrap()).unwrap();
-    let server = Server::bind(dir.path(), 0).unwrap();
+    let server = Server::bind(dir.path(), 0).unwrap().searching(Box::new(|log, theorem| {
+        assert!(log.ends_with(format!("{}.jsonl", stem("ce", "bfs", 16, 7))), "{}", log.display());
+        Ok(tree(&record(theorem, "ce", "bfs", 16, 7), "bfs"))
+    }));
     let address = server.address().unwrap();
     std::thread::spawn(move || server.serve());
     let profile = dir.path().join("profile");
@@ -276,6 +279,12 @@ fn a_study_that_runs_fills_in() {
     assert!(after.contains("1 of 2 cells are complete"), "{after}");
     assert!(after.contains("4 of 9"));
     assert!(after.contains(&format!("of {}</output>", records[8].expansions)));
+
+    // No tree of this one was kept: its result is a link all the same, and it is searched again.
+    assert!(after.contains(&format!("#searches?theorem={}&amp;search=ce%2Fbfs%2F16", theorem(3))));
+    let again = open(&format!("#searches?theorem={}&search=ce%2Fbfs%2F16", theorem(3)));
+    assert!(again.contains(", searched again"), "{again}");
+    assert!(again.contains(&format!("of {}</output>", records[3].expansions)));
 }
 
 /// Pictures of the page as people see it: wide and narrow, light and dark.

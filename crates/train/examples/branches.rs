@@ -15,7 +15,9 @@ use std::time::Duration;
 use catamount_model::{Config, Cpu, Model, Tokenizer};
 use catamount_objective::{Objective, Surrogate};
 use catamount_search::Stream;
-use catamount_train::{Dataset, Outcome, Recipe, Run, Snapshot, export, prepare, train};
+use catamount_train::{
+    Card, Dataset, Outcome, Recipe, Run, Snapshot, Weigh, export, prepare, train,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -63,7 +65,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if matches!(outcome, Outcome::Interrupted(_)) {
             return Ok(());
         }
-        export(&model, &tokenizer, "", &folder.join(name).join("model"))?;
+        let mut card = Card { objective: objective.objective().to_string(), ..Card::default() };
+        card.budget = Weigh::budget(&objective);
+        export(&model, &tokenizer, &card, &folder.join(name).join("model"))?;
         warm = warm.or(Some(Snapshot::take(&model)?));
     }
     Ok(())

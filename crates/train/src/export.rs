@@ -6,7 +6,7 @@ use catamount_base::AtomicFolder;
 use catamount_model::{Adapter, Backend, LoraConfig, Model, Tokenizer, save, save_adapter};
 use catamount_search::Stream;
 
-use crate::{Error, Recipe, Result};
+use crate::{Card, Error, Recipe, Result};
 
 /// Makes a model trainable as the recipe says. With LoRA the base is frozen and a fresh adapter is
 /// put in force, unless one of this shape already is (the warm-up's, for a branch), which is kept;
@@ -59,18 +59,24 @@ pub fn prepare<B: Backend>(model: &mut Model<B>, recipe: &Recipe) -> Result<()> 
 }
 
 /// Writes what was trained as others read it: the adapter in PEFT's format where there is one
-/// (`base` names its base model), else the whole model as a Hugging Face folder. The folder appears
-/// whole; one that was there is replaced only then.
+/// (of the card's base model), else the whole model as a Hugging Face folder; and the card beside
+/// it. The folder appears whole; one that was there is replaced only then.
 pub fn export<B: Backend>(
     model: &Model<B>,
     tokenizer: &Tokenizer,
-    base: &str,
+    card: &Card,
     folder: &Path,
 ) -> Result<()> {
     let exported = AtomicFolder::create(folder).map_err(Error::file(folder))?;
     match &model.adapter {
-        Some(adapter) => save_adapter(&*model.backend, adapter, base, exported.path())?,
+        Some(adapter) => {
+            let base = card.base.as_deref().unwrap_or_default();
+            save_adapter(&*model.backend, adapter, base, exported.path())?;
+        }
         None => save(model, tokenizer, exported.path())?,
     }
+    let card = Card { adapter: model.adapter.is_some(), ..card.clone() };
+    let path = exported.path().join("README.md");
+    catamount_base::write(&path, card.to_string()).map_err(Error::file(&path))?;
     exported.commit().map_err(Error::file(folder))
 }

@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod card;
 mod checkpoint;
 mod data;
 mod distribution;
@@ -52,6 +53,7 @@ mod train;
 mod validation;
 mod weights;
 
+pub use card::Card;
 pub use checkpoint::Checkpoint;
 pub use data::{Dataset, Example};
 pub use distribution::{Distribution, LEVELS, distance};

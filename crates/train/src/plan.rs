@@ -22,17 +22,23 @@ impl Plan {
     /// Shuffles the traces anew for every epoch and cuts the order into steps of at least
     /// `batch.examples` examples.
     pub fn new(data: &Dataset, recipe: &Recipe) -> Self {
+        let lengths: Vec<usize> = (0..data.len()).map(|trace| data.trace(trace).len()).collect();
+        Plan::over(&lengths, recipe)
+    }
+
+    /// The same for traces of which nothing is known but how many examples each has.
+    pub fn over(lengths: &[usize], recipe: &Recipe) -> Self {
         let seed = Stream::new(recipe.seed).named("order");
-        let mut plan = Plan { order: Vec::new(), starts: vec![0], traces: data.len() };
+        let mut plan = Plan { order: Vec::new(), starts: vec![0], traces: lengths.len() };
         let most = recipe.max_steps.unwrap_or(usize::MAX);
         for epoch in 0..recipe.epochs {
             let mut examples = 0;
-            for trace in shuffled(data.len(), seed.child(epoch as u64)) {
+            for trace in shuffled(lengths.len(), seed.child(epoch as u64)) {
                 if plan.steps() == most {
                     break;
                 }
                 plan.order.push(trace);
-                examples += data.trace(trace as usize).len();
+                examples += lengths[trace as usize];
                 if examples >= recipe.batch.examples {
                     plan.starts.push(plan.order.len());
                     examples = 0;

@@ -13,7 +13,7 @@ use crate::metrics::{Measurement, Metrics, Window};
 use crate::score::check_rows;
 use crate::step::Stepper;
 use crate::weights::Table;
-use crate::{Dataset, Error, Plan, Recipe, Refresh, Result, Weigh};
+use crate::{Dataset, Error, Plan, Recipe, Refresh, Result, Validation, Weigh};
 
 /// Where a run writes and how it behaves.
 #[derive(Clone, Debug)]
@@ -66,6 +66,13 @@ impl<'a> Run<'a> {
             true => Progress::new(items as u64, unit).named(name),
             false => Progress::hidden(),
         }
+    }
+
+    /// What was last measured on held-out traces, by this process or by one before it.
+    pub fn measured(&self) -> Option<Validation> {
+        let lines = fs::read_to_string(self.metrics()).ok()?;
+        let measured = |line| serde_json::from_str::<Measurement>(line).ok()?.valid;
+        lines.lines().rev().find_map(measured)
     }
 
     /// Where the metrics are.

@@ -3,19 +3,30 @@
 use std::path::Path;
 
 use catamount_search::Deployment;
+use catamount_train::Recipe;
 
 use super::Plan;
+use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::stamp::Stamps;
 use crate::step::Step;
+use crate::workload::Workload;
 
 impl Plan {
     /// The plan as text: every step, whether it is up to date, and what it costs: how long it took
-    /// last time, or how much work it is.
-    pub fn describe(&self, experiment: &Experiment, folder: &Path) -> String {
+    /// last time, or how much work it is; and what that assumes.
+    pub fn describe(
+        &self,
+        experiment: &Experiment,
+        workload: &Workload<'_>,
+        folder: &Path,
+    ) -> Result<String> {
         let stamps = Stamps::new(folder);
         let mut text = String::new();
         let (mut known, mut unknown) = (0.0, 0);
+        let width = self.steps.iter().map(|planned| planned.name.chars().count()).max();
+        let width = width.unwrap_or(0);
+        let mut assumptions: Vec<String> = Vec::new();
         for planned in &self.steps {
             let done = stamps.is_done(planned);
             let last = stamps.last_seconds(planned);
@@ -23,20 +34,36 @@ impl Plan {
                 known += last.unwrap_or(0.0);
                 unknown += usize::from(last.is_none());
             }
-            let cost = match last {
-                Some(seconds) => format!("{seconds:.0} s last time"),
-                None => work(experiment, &planned.step),
+            let updates = workload.updates(&planned.step)?;
+            let cost = match (last, &updates) {
+                (Some(seconds), _) => format!("{seconds:.0} s last time"),
+                (None, Some(updates)) => {
+                    assumptions.extend(updates.assuming.clone());
+                    format!("{updates}, {}", work(experiment, &planned.step))
+                }
+                (None, None) => work(experiment, &planned.step),
             };
             let state = if done { "up to date" } else { "to do" };
-            text.push_str(&format!("{state:<11} {:<28} {cost}\n", planned.name));
+            text.push_str(&format!("{state:<11} {:<width$} {cost}\n", planned.name));
         }
         text.push_str(&format!("{known:.0} s for the steps that were timed before"));
         if unknown > 0 {
             text.push_str(&format!("; {unknown} steps have never run here"));
         }
         text.push('\n');
-        text
+        assumptions.dedup();
+        for assumption in assumptions {
+            text.push_str(&format!("optimizer steps: {assumption}\n"));
+        }
+        Ok(text)
     }
+}
+
+/// How long a recipe trains: it ends with its epochs, or its steps, whichever comes first.
+fn training(recipe: &Recipe, traces: &str) -> String {
+    let steps = recipe.max_steps.map(|steps| format!(", capped at {steps} steps"));
+    let epochs = if recipe.epochs == 1 { "epoch" } else { "epochs" };
+    format!("{} {epochs} over {traces}{}", recipe.epochs, steps.unwrap_or_default())
 }
 
 /// How much work a step is, where it was never timed.
@@ -49,15 +76,13 @@ fn work(experiment: &Experiment, step: &Step) -> String {
     };
     match step {
         Step::Data => "extract, replay and split".to_string(),
-        Step::WarmUp => format!("{} epochs over {traces} traces", experiment.warm_up.epochs),
-        Step::Fold(fold) => format!(
-            "{} epochs over {} of {} parts of {traces} traces",
-            experiment.warm_up.epochs,
-            fold.of - 1,
-            fold.of
-        ),
+        Step::WarmUp => training(&experiment.warm_up, &format!("{traces} traces")),
+        Step::Fold(fold) => {
+            let parts = format!("{} of {} parts of {traces} traces", fold.of - 1, fold.of);
+            training(&experiment.warm_up, &parts)
+        }
         Step::Scores(_) => "a pass over training and validation traces".to_string(),
-        Step::Branch(_) => format!("{} epochs over {traces} traces", experiment.branch.epochs),
+        Step::Branch(_) => training(&experiment.branch, &format!("{traces} traces")),
         Step::Trial(trial) => {
             let trials = experiment.evaluation.trials;
             expansions(&trial.deployment, format!("at most {trials} validation"))

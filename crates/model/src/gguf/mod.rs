@@ -51,6 +51,11 @@ pub fn load_gguf<B: Backend>(
     Ok((load_from(&file, backend, config, trained)?, tokenizer))
 }
 
+/// The tokenizer inside a GGUF file.
+pub(crate) fn gguf_tokenizer(path: &Path) -> Result<Tokenizer> {
+    Gguf::open(path)?.tokenizer()
+}
+
 /// The longest list of metadata: more than any vocabulary has.
 const LONGEST_LIST: usize = 1 << 22;
 

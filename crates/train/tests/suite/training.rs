@@ -8,8 +8,8 @@ use catamount_model::{Backend, Config, Cpu, Model, load, load_adapter};
 use catamount_objective::{Dual, Objective, Status, Strategy, Surrogate};
 use catamount_search::Stream;
 use catamount_train::{
-    Custom, Dataset, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export, prepare,
-    score, train,
+    Card, Custom, Dataset, Example, LoraRecipe, Outcome, Recipe, Run, Scored, Snapshot, export,
+    prepare, score, train,
 };
 
 fn ce() -> Surrogate {
@@ -195,9 +195,9 @@ fn what_was_trained_is_exported_for_others() {
     let mut base = model(&tokenizer);
     train(&mut base, &data, &ce(), &recipe(), &Run::new(folder.path(), "full", &go)).unwrap();
     let path = folder.path().join("full/model");
-    export(&base, &tokenizer, "", &path).unwrap();
+    export(&base, &tokenizer, &Card::default(), &path).unwrap();
     // A second time replaces the first.
-    export(&base, &tokenizer, "", &path).unwrap();
+    export(&base, &tokenizer, &Card::default(), &path).unwrap();
     let (loaded, _) = load(&path, base.backend.clone(), true).unwrap();
     assert_eq!(Snapshot::take(&base).unwrap(), Snapshot::take(&loaded).unwrap());
 
@@ -208,7 +208,11 @@ fn what_was_trained_is_exported_for_others() {
         train(&mut base, &data, &objective, &recipe, &Run::new(folder.path(), "ua", &go)).unwrap();
     assert!(matches!(outcome, Outcome::Finished(_)));
     let path = folder.path().join("ua/adapter");
-    export(&base, &tokenizer, "full/model", &path).unwrap();
+    let card = Card { objective: "ua".into(), budget: Some(16), ..Card::default() };
+    let card = Card { base: Some("full/model".into()), ..card };
+    export(&base, &tokenizer, &card, &path).unwrap();
+    let card = std::fs::read_to_string(path.join("README.md")).unwrap();
+    assert!(card.contains("library_name: peft") && card.contains("| base model | full/model |"));
     let trained = Snapshot::take(&base).unwrap();
     let adapter = load_adapter(&Cpu, &base.config, &path, true).unwrap();
     base.swap_adapter(Some(adapter));
