@@ -182,13 +182,11 @@ def test_accumulation_does_not_change_the_step(tmp_path, whole):
     assert parts.state.log_history[0]["loss"] == pytest.approx(whole[1]["loss"], rel=1e-4)
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    """What two_processes.py leaves."""
-    folder = tmp_path_factory.mktemp("two")
+def processes(script, folder):
+    """What a script leaves that two processes run."""
     torch.save(warm(), folder / "warm.pt")
-    script = Path(__file__).with_name("two_processes.py")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
+    path = Path(__file__).with_name(script)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(path)]
     environment = {**os.environ, "CATAMOUNT_WARM_MODEL": str(folder / "warm.pt"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*command, str(folder / "two.pt")], capture_output=True, text=True, timeout=500, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -197,10 +195,25 @@ def two(tmp_path_factory):
     return saved
 
 
-def test_two_processes_take_the_same_step(two, whole):
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    return processes("two_processes.py", tmp_path_factory.mktemp("two"))
+
+
+def same_step(two, whole):
     assert distance(gradient(parameters(model()), two["parameters"]), whole[0]) < 1e-4
     for name in METRICS:
         assert two["step"][0][name] == pytest.approx(whole[1][name], rel=1e-4)
+
+
+def test_two_processes_take_the_same_step(two, whole):
+    same_step(two, whole)
+
+
+def test_two_processes_that_share_the_parameters_take_the_same_step(tmp_path, whole):
+    sharded = processes("sharded.py", tmp_path)
+    assert sharded["held"] < 0.6 * sum(p.numel() for p in model().parameters())
+    same_step(sharded, whole)
 
 
 def test_the_data_parallel_preset_takes_the_same_course_on_two_processes_as_on_one(tmp_path, two):
