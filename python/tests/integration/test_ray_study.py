@@ -211,6 +211,11 @@ def test_what_cannot_work_is_refused_before_anything_is_done(place, nodes):
     other = '[ -n "$OTHER" ] && { "$program" "$@" | sed "s/\\"version\\":\\"[^\\"]*\\"/\\"version\\":\\"9.9.9\\"/"; exit; }'
     said = refused(address, program=wrapped(place, "other", other))
     assert f"({node.node_id[:8]}) has catamount 9.9.9" in said
+    (place / "other-library").mkdir()
+    (place / "other-library" / "words.mm").write_text(words(longest=2))
+    library = '[ -n "$OTHER" ] && cd other-library'
+    said = refused(address, program=wrapped(place, "library", library))
+    assert f"({node.node_id[:8]}) has another prover" in said
     elsewhere = '[ -n "$OTHER" ] && { "$program" step study.toml --out /nowhere --probe; exit; }'
     said = refused(address, program=wrapped(place, "elsewhere", elsewhere))
     assert f"({node.node_id[:8]}) does not see {place / 'refused'}" in said
