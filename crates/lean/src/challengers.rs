@@ -3,11 +3,21 @@
 
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::worker::{Owner, Place, PlaceText, Worker};
 
+/// How long a challenger must have been at rest to make room for another of a kind that is there
+/// already, but busy: about what a new process takes. A check that is under way takes less.
+const RESTED: Duration = Duration::from_secs(5);
+/// Kinds of places: the user's files, the user's headers, strangers' claims.
+const KINDS: usize = 3;
+
 /// The challengers.
 pub(crate) struct Challengers {
+    /// At most so many for one kind of place ...
+    each: usize,
+    /// ... and in all.
     most: usize,
     /// A process that holds so many MiB gets no further files.
     full_mb: u64,
@@ -22,8 +32,16 @@ struct Challenger {
     owner: Owner,
     /// The files it has elaborated; `None` for one that serves headers, on the bare imports.
     files: Option<HashSet<String>>,
-    /// At rest: the process and how many proofs it has served. `None` while somebody has it.
-    idle: Option<(Worker, usize)>,
+    /// `None` while somebody has it.
+    idle: Option<Idle>,
+}
+
+/// A challenger at rest.
+struct Idle {
+    worker: Worker,
+    /// How many proofs it has served.
+    served: usize,
+    since: Instant,
 }
 
 impl Challenger {
@@ -66,9 +84,10 @@ pub(crate) struct Held<'a> {
 }
 
 impl Challengers {
-    /// At most `most` processes at a time.
-    pub fn new(most: usize, full_mb: u64) -> Challengers {
-        Challengers { most, full_mb, all: Mutex::default(), freed: Condvar::new() }
+    /// At most `each` processes at a time for one kind of place.
+    pub fn new(each: usize, full_mb: u64) -> Challengers {
+        let most = each.max(KINDS);
+        Challengers { each, most, full_mb, all: Mutex::default(), freed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Challenger>> {
@@ -86,10 +105,13 @@ impl Challengers {
                 let challenger = &mut all[at];
                 challenger.add(place);
                 let id = challenger.id;
-                let (worker, served) = challenger.idle.take().unwrap_or_else(|| (new(), 0));
+                let (worker, served) =
+                    challenger.idle.take().map_or_else(|| (new(), 0), |i| (i.worker, i.served));
                 return Held { challengers: self, id, worker: Some(worker), served };
             }
-            all = self.freed.wait(all).unwrap_or_else(PoisonError::into_inner);
+            // Not only what is freed counts: the others come to have rested long enough.
+            let waited = self.freed.wait_timeout(all, RESTED);
+            all = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -99,18 +121,25 @@ impl Challengers {
             return Some(at);
         }
         let files = matches!(place.text, PlaceText::File(_));
-        if files && all.iter().any(|c| c.holds(place)) {
+        let under_way = all.iter().any(|c| c.holds(place));
+        if files && under_way {
             return None;
         }
-        if all.len() >= self.most {
+        let enough = all.iter().filter(|c| c.fits(place)).count() >= self.each;
+        if enough || all.len() >= self.most {
             let roomy = |c: &Challenger| {
-                c.idle.as_ref().is_some_and(|(w, _)| w.memory().is_some_and(|mb| mb < self.full_mb))
+                let memory = c.idle.as_ref().and_then(|idle| idle.worker.memory());
+                memory.is_some_and(|mb| mb < self.full_mb)
             };
             if files && let Some(at) = all.iter().position(|c| c.fits(place) && roomy(c)) {
                 return Some(at);
             }
             // The one that has rested longest makes room.
-            let oldest = all.iter().position(|c| c.idle.is_some())?;
+            let may_go = |c: &Challenger| {
+                let rest = c.idle.as_ref().map(|idle| idle.since.elapsed());
+                rest.is_some_and(|rest| !under_way || rest >= RESTED) && (!enough || c.fits(place))
+            };
+            let oldest = all.iter().position(may_go)?;
             all.remove(oldest);
         }
         let id = all.iter().map(|c| c.id + 1).max().unwrap_or(0);
@@ -130,7 +159,8 @@ impl Held<'_> {
         let mut all = self.challengers.lock();
         if let Some(at) = all.iter().position(|c| c.id == self.id) {
             let mut challenger = all.remove(at);
-            challenger.idle = self.worker.take().map(|worker| (worker, self.served + 1));
+            let (served, since) = (self.served + 1, Instant::now());
+            challenger.idle = self.worker.take().map(|worker| Idle { worker, served, since });
             all.push(challenger);
         }
     }

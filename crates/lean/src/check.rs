@@ -4,6 +4,7 @@
 //! Three processes take part and only data passes between them. The prover, whatever it says, hands
 //! over terms; the challenger says what is to be proved; the judge gives both to the kernel.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -16,10 +17,11 @@ use crate::challenge::{Challenge, Extent};
 use crate::environment::Lean;
 use crate::judge::Opinion;
 use crate::options::Kernel;
+use crate::pool::Slot;
 use crate::reading::misleading;
 use crate::session::{Opening, Target, disallowed};
 use crate::terms::{Limits, Terms};
-use crate::worker::{Owner, Place};
+use crate::worker::{Owner, Place, Worker};
 
 /// What a check found.
 pub(crate) struct Verified {
@@ -74,14 +76,45 @@ impl Lean {
 
     /// Has a prover replay the tactics. What it hands over is a claim, and the inner error is why
     /// there is none.
+    ///
+    /// What a prover hands over is judged, so it does not matter what else ran in its process; that
+    /// it hands over nothing may be the doing of another stranger's tactics. Such a claim is tried
+    /// again in a process of its own.
     pub(crate) fn prove(
         &self,
         place: &Place,
         target: &Target,
         tactics: &[String],
     ) -> Result<Result<String, String>, Fault> {
+        let slot = self.pool.choose(place);
+        let first = self.replay(&slot, place, target, tactics);
+        let shared =
+            place.owner == Owner::Stranger && slot.lock().claims() > self.options.checks_per_header;
+        if !shared || matches!(first, Ok(Ok(_))) {
+            return first;
+        }
+        let worker = Worker::new(self.launch.clone(), Arc::clone(&self.options));
+        let own = self.replay(&Slot::of_one(worker), place, target, tactics);
+        if matches!(own, Ok(Ok(_))) {
+            slot.lock().stop();
+        }
+        own
+    }
+
+    /// The same by the worker of `slot`, whose session count the caller has already raised.
+    fn replay(
+        &self,
+        slot: &Arc<Slot>,
+        place: &Place,
+        target: &Target,
+        tactics: &[String],
+    ) -> Result<Result<String, String>, Fault> {
         let deadline = Instant::now() + self.options.check_limit;
-        let mut session = match self.session(place.clone(), target.clone()) {
+        let opened = self.session_at(Arc::clone(slot), place.clone(), target.clone());
+        if place.owner == Owner::Stranger {
+            slot.lock().claimed();
+        }
+        let mut session = match opened {
             Ok(session) => session,
             Err(Opening::Refused(why)) => return Ok(Err(why)),
             // What a stranger's header does to the process is the claim's own doing.
@@ -92,28 +125,22 @@ impl Lean {
         };
         session.until(deadline);
         let mut state = StateId(0);
-        let mut outcome = Err("unsound: goals are left".to_owned());
         for (at, tactic) in tactics.iter().enumerate() {
             match session.apply(state, tactic)? {
                 Verdict::Open { state: next, .. } => state = next,
-                Verdict::Rejected { reason } => {
-                    outcome = Err(reason);
-                    break;
-                }
+                Verdict::Rejected { reason } => return Ok(Err(reason)),
                 Verdict::Proved if at + 1 < tactics.len() => {
-                    outcome = Err("elaboration: no goals are left for the next tactic".to_owned());
-                    break;
+                    return Ok(
+                        Err("elaboration: no goals are left for the next tactic".to_owned()),
+                    );
                 }
                 Verdict::Proved => {
                     let terms = self.found.take(place, target, tactics);
-                    outcome = terms.ok_or_else(|| "terms: none were handed over".to_owned());
+                    return Ok(terms.ok_or_else(|| "terms: none were handed over".to_owned()));
                 }
             }
         }
-        if place.owner == Owner::Stranger {
-            session.slot().lock().claimed(self.options.checks_per_header);
-        }
-        Ok(outcome)
+        Ok(Err("unsound: goals are left".to_owned()))
     }
 
     /// Judges a proof that comes as terms, in the format of lean4export, whoever made them.

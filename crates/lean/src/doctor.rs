@@ -79,7 +79,9 @@ pub fn self_test(host: Host, mut each: impl FnMut(&Finding)) -> bool {
     };
     say(Finding::new("confinement", confinement()));
     escape::by_a_shell(Layer::here(), &mut say);
-    let options = Options { host: host.clone(), workers: 1, ..Options::default() };
+    // The claims are ours: one process may see both.
+    let options =
+        Options { host: host.clone(), workers: 1, checks_per_header: 2, ..Options::default() };
     match Lean::new(options).and_then(|lean| lean.warm_up().map(|()| lean)) {
         Ok(lean) => {
             say(Finding::new("start", Ok(lean.describe())));

@@ -20,7 +20,7 @@ use crate::found::Found;
 use crate::judge::Judges;
 use crate::launch::Launch;
 use crate::options::{Host, Options, PROVER};
-use crate::pool::Pool;
+use crate::pool::{Pool, Slot};
 use crate::project::Project;
 use crate::session::{LeanSession, Opening, Target};
 use crate::source::{Library, split_imports};
@@ -167,8 +167,17 @@ impl Lean {
 
 impl Lean {
     /// A session on the worker that can start it soonest.
-    pub(crate) fn session(&self, place: Place, target: Target) -> Result<LeanSession, Opening> {
-        let slot = self.pool.choose(&place);
+    fn session(&self, place: Place, target: Target) -> Result<LeanSession, Opening> {
+        self.session_at(self.pool.choose(&place), place, target)
+    }
+
+    /// A session on the worker of `slot`, whose session count the caller has already raised.
+    pub(crate) fn session_at(
+        &self,
+        slot: Arc<Slot>,
+        place: Place,
+        target: Target,
+    ) -> Result<LeanSession, Opening> {
         let (options, found) = (Arc::clone(&self.options), Arc::clone(&self.found));
         let with_proofs = !self.has_compiled();
         LeanSession::open(slot, options, Arc::new(place), target, found, with_proofs)

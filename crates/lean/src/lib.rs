@@ -31,6 +31,8 @@ mod challengers;
 mod check;
 mod child;
 mod compile;
+#[cfg(test)]
+mod compromised;
 mod corpus;
 mod doctor;
 mod environment;

@@ -93,8 +93,8 @@ pub struct Options {
     /// How many proofs of theorems in files a checking process, which does nothing else, serves
     /// before it is replaced.
     pub checks_per_file: usize,
-    /// The same for proofs of theorems given by header and statement: with 1, each gets a process
-    /// of its own.
+    /// The same for strangers' claims: with 1, each is elaborated by a process of its own, and a
+    /// prover that was given more is not believed when it hands over no proof.
     pub checks_per_header: usize,
 }
 

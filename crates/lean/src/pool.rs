@@ -26,6 +26,15 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    fn new(worker: Worker, sessions: usize) -> Arc<Slot> {
+        Arc::new(Slot { worker: Mutex::new(worker), sessions: AtomicUsize::new(sessions) })
+    }
+
+    /// A worker for one session alone, which is counted already.
+    pub fn of_one(worker: Worker) -> Arc<Slot> {
+        Slot::new(worker, 1)
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, Worker> {
         self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,9 +83,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub fn new(workers: impl Iterator<Item = Worker>) -> Pool {
-        let slot =
-            |worker| Arc::new(Slot { worker: Mutex::new(worker), sessions: AtomicUsize::new(0) });
-        let slots: Vec<_> = workers.map(slot).collect();
+        let slots: Vec<_> = workers.map(|worker| Slot::new(worker, 0)).collect();
         let expected = Mutex::new(slots.iter().map(|_| Expected::default()).collect());
         Pool { slots, expected }
     }

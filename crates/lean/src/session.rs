@@ -112,11 +112,6 @@ impl LeanSession {
         Ok(session)
     }
 
-    /// The worker that it is bound to.
-    pub fn slot(&self) -> Arc<Slot> {
-        Arc::clone(&self.slot)
-    }
-
     /// Everything from here on must be done by then.
     pub fn until(&mut self, deadline: Instant) {
         self.deadline = Some(deadline);

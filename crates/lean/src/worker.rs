@@ -104,7 +104,7 @@ pub(crate) struct Worker {
     generation: u64,
     contexts: HashMap<String, u64>,
     served: u64,
-    /// Strangers' claims that it has replayed.
+    /// Strangers' claims that the process has been given.
     claims: usize,
     drops: Vec<u64>,
 }
@@ -124,12 +124,14 @@ impl Worker {
         }
     }
 
-    /// Counts a stranger's claim; after so many a new process takes over.
-    pub fn claimed(&mut self, most: usize) {
+    /// Counts a stranger's claim that this process has been given.
+    pub fn claimed(&mut self) {
         self.claims += 1;
-        if self.claims >= most {
-            self.stop();
-        }
+    }
+
+    /// How many strangers' claims the process has been given.
+    pub fn claims(&self) -> usize {
+        self.claims
     }
 
     pub fn generation(&self) -> u64 {

@@ -12,7 +12,7 @@ use catamount_lean::{Lean, Options};
 use catamount_search::{Environment, StrategyKind, Stream};
 
 use crate::search::evaluate;
-use crate::setup::options;
+use crate::setup::{lean, options};
 
 /// One strategy after another.
 fn table(lean: &Arc<dyn Environment>) -> Vec<Vec<Record>> {
@@ -46,24 +46,24 @@ fn children(marker: &str) -> Vec<i32> {
 
 #[test]
 fn killing_workers_at_random_moments_changes_no_result() {
-    let calm = table(&marked(&["Init"]));
+    let calm = table(&(lean().clone() as Arc<dyn Environment>));
     let count = |outcome| calm.iter().flatten().filter(|r| r.outcome == outcome).count();
     assert!(
         count(Outcome::Proved) > 0 && count(Outcome::Budget) > 0 && count(Outcome::Error) == 0,
         "{calm:#?}"
     );
 
-    let lean = marked(&["Init", "Init.Data.Bool"]);
+    let disturbed = marked(&["Init", "Init.Data.Bool"]);
     let killed = AtomicUsize::new(0);
-    let disturbed = thread::scope(|scope| {
+    let tables = thread::scope(|scope| {
         scope.spawn(|| kill_some(&killed));
         let mut tables = Vec::new();
         while killed.load(Ordering::Relaxed) < KILLS {
-            tables.push(table(&lean));
+            tables.push(table(&disturbed));
         }
         tables
     });
-    for table in disturbed {
+    for table in tables {
         assert_eq!(table, calm);
     }
 }
@@ -78,7 +78,7 @@ fn kill_some(killed: &AtomicUsize) {
         if killed.load(Ordering::Relaxed) == KILLS {
             return;
         }
-        thread::sleep(Duration::from_secs_f64(0.5 + 5.0 * stream.uniform(2 * n)));
+        thread::sleep(Duration::from_secs_f64(0.5 + 3.0 * stream.uniform(2 * n)));
         let victims = children("Init.Data.Bool");
         if let Some(pid) = victims.get((stream.uniform(2 * n + 1) * victims.len() as f64) as usize)
         {

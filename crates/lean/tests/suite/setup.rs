@@ -1,7 +1,7 @@
 //! What several tests share: one environment, so that two workers serve them all.
 
 use std::path::PathBuf;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use catamount_lean::{Lean, Options, TraceReport, trace, write_bundled_library};
@@ -30,9 +30,10 @@ pub fn options() -> Options {
 }
 
 /// An environment with two workers.
-pub fn lean() -> &'static Lean {
-    static LEAN: OnceLock<Lean> = OnceLock::new();
-    LEAN.get_or_init(|| Lean::new(options()).expect("Lean is prepared"))
+pub fn lean() -> &'static Arc<Lean> {
+    static LEAN: LazyLock<Arc<Lean>> =
+        LazyLock::new(|| Arc::new(Lean::new(options()).expect("Lean is prepared")));
+    &LEAN
 }
 
 /// The bundled library, traced once for all tests.

@@ -1,0 +1,95 @@
+//! A prover in somebody else's hands, with the real challenger and the real judge: whatever it
+//! says, nothing comes of it but what its terms prove.
+
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cache::Prepared;
+use crate::check::RulingVerdict::{Proved, Refused};
+use crate::check::{Claim, Ruling, RulingVerdict};
+use crate::environment::Lean;
+use crate::launch::Launch;
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::worker::Worker;
+
+/// A prover that says anything, in place of the one that runs tactics.
+const PROVER: &str = include_str!("../tests/prover.cjs");
+
+/// Challenger and judge as they are, and a prover that is not.
+struct Compromised {
+    lean: Lean,
+    folder: tempfile::TempDir,
+}
+
+impl Compromised {
+    fn new(checks_per_header: usize) -> Compromised {
+        // Where there is no answer, nobody need wait long for it.
+        let request_limit = Duration::from_secs(3);
+        let options = Options { checks_per_header, request_limit, ..Options::default() };
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("prover.cjs"), PROVER).expect("a script");
+        Compromised { lean: Lean::new(options).expect("Lean is prepared"), folder }
+    }
+
+    /// What comes of a claim of each statement, proved by `trivial`, with a prover that is in this
+    /// mode.
+    fn rule(&mut self, mode: &'static str, statements: &[&str]) -> Vec<Ruling> {
+        let Launch::Wasm(prepared) = &self.lean.launch else { panic!("not WebAssembly") };
+        let hostile = Launch::Wasm(Prepared {
+            runtime: self.folder.path().into(),
+            server: self.folder.path().into(),
+            host_script: self.folder.path().join("prover.cjs"),
+            boot: mode,
+            ..prepared.clone()
+        });
+        let worker = Worker::new(hostile, Arc::clone(&self.lean.options));
+        self.lean.pool = Pool::new(iter::once(worker));
+        let claim = |statement: &&str| Claim {
+            name: "t".into(),
+            header: String::new(),
+            statement: (*statement).to_owned(),
+            tactics: vec!["trivial".into()],
+        };
+        statements.iter().map(|s| self.lean.rule(&claim(s)).expect("a ruling")).collect()
+    }
+}
+
+fn verdicts(rulings: &[Ruling]) -> Vec<RulingVerdict> {
+    rulings.iter().map(|ruling| ruling.verdict).collect()
+}
+
+#[test]
+fn terms_count_and_nothing_else() {
+    let mut compromised = Compromised::new(1000);
+    let statements = ["theorem t : True", "theorem t : 1 = 2", "theorem u : True"];
+    for mode in ["an honest answer", "answers twice", "answers in advance", "noise"] {
+        let rulings = compromised.rule(mode, &statements);
+        assert_eq!(verdicts(&rulings), [Proved, Refused, Refused], "{mode}: {rulings:?}");
+        assert!(rulings[1].reason.contains("another statement"), "{mode}: {rulings:?}");
+        assert!(rulings[2].reason.contains("something else"), "{mode}: {rulings:?}");
+    }
+    // Even with terms that prove the statement.
+    let no_proof = [
+        ("nothing", "unsound"),
+        ("a verdict", "terms: line 1"),
+        ("an axiom", "does not end with a theorem"),
+        ("too much", "more than"),
+        ("answers to another request", "no answer within"),
+        ("answers to another process", "no answer within"),
+    ];
+    for (mode, words) in no_proof {
+        let ruling = compromised.rule(mode, &["theorem t : True"]).remove(0);
+        assert_eq!(ruling.verdict, Refused, "{mode}: {ruling:?}");
+        assert!(ruling.reason.contains(words), "{mode}: {ruling:?}");
+    }
+}
+
+/// By default strangers' claims share a prover, and one of them may have taken it over.
+#[test]
+fn a_prover_that_another_claim_has_taken_over_spoils_no_proof() {
+    let mut compromised = Compromised::new(1);
+    let rulings = compromised.rule("refuses all but the first", &["theorem t : True"; 2]);
+    assert_eq!(verdicts(&rulings), [Proved, Proved], "{rulings:?}");
+}

@@ -1,0 +1,71 @@
+// A prover that is wholly in somebody's hands. It runs no Lean: it says whatever the mode it is
+// started in says, and hands over the terms of a proof of True, called `t`.
+'use strict';
+const { boot: mode } = JSON.parse(process.argv.at(-1));
+
+const lines = (...records) => records.map((r) => JSON.stringify(r) + '\n').join('');
+const names = [
+  { str: { pre: 0, str: 'True' }, in: 1 },
+  { str: { pre: 1, str: 'intro' }, in: 2 },
+  { str: { pre: 0, str: 't' }, in: 3 },
+  { const: { name: 1, us: [] }, ie: 0 },
+  { const: { name: 2, us: [] }, ie: 1 },
+];
+const theorem = { thm: { name: 3, levelParams: [], type: 0, value: 1, all: [3] } };
+const proof = lines(...names, theorem);
+const axiom = lines(...names, { axiom: { name: 3, levelParams: [], type: 0, isUnsafe: false } });
+
+const terms = {
+  nothing: '',
+  'a verdict': lines({ ok: true, verdict: 'proved', axioms: [] }),
+  'an axiom': axiom,
+  'too much': ' '.repeat(65 << 20),
+}[mode] ?? proof;
+
+const answer = (id) => JSON.stringify({
+  id, ok: true, ctx: 1, state: 1, goals: '', done: true, terms, axioms: [], hypotheses: [],
+  library_axioms_visible: true, missing: [], taken: [], stated: [],
+});
+const refusal = (id) => JSON.stringify({ id, ok: false, kind: 'elaboration', error: 'no' });
+const say = (text) => process.stdout.write(text + '\n');
+
+say(JSON.stringify({ protocol: 2, ready: true, lean: 'none' }));
+let ahead = false;
+let opened = 0;
+require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, cmd } = JSON.parse(line);
+  const [nonce, asked] = id.split('-');
+  opened += cmd === 'start';
+  switch (mode) {
+    case 'answers in advance': {
+      // Everything that could be asked later, before it is.
+      const first = Number(asked);
+      for (let n = first; !ahead && n < first + 50; n += 1) say(answer(`${nonce}-${n}`));
+      ahead = true;
+      break;
+    }
+    case 'answers twice':
+      say(answer(id));
+      say(answer(id));
+      break;
+    case 'answers to another request':
+      say(answer(`${nonce}-${Number(asked) - 1}`));
+      break;
+    case 'answers to another process':
+      say(answer(`0123456789abcdef-${asked}`));
+      break;
+    case 'refuses all but the first':
+      say(opened > 1 ? refusal(id) : answer(id));
+      break;
+    case 'noise':
+      process.stdout.write(Buffer.from([0, 255, 254, 10, 0, 10]));
+      say('x'.repeat(1 << 20));
+      say('['.repeat(100000));
+      say(`[${answer(id)}]`);
+      say(`${answer(id)}${answer(id)}`);
+      say(answer(id));
+      break;
+    default:
+      say(answer(id));
+  }
+});
