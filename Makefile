@@ -5,7 +5,7 @@ CARGO ?= cargo
 export CATAMOUNT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
 .PHONY: help build install wheel docs screenshots demo test lint bench test-integrations setup-demo \
-  setup-test fuzz verdicts faults
+  setup-test fuzz fuzz-terms verdicts faults
 
 help:
 	@echo 'make demo               the main job on the embedded prover: train, search, report (about ten minutes on two cores)'
@@ -17,6 +17,7 @@ help:
 	@echo 'make screenshots        pictures of a report (STUDY=FOLDER) for docs/images'
 	@echo 'make bench              every benchmark, as ratios within one run'
 	@echo 'make fuzz               100,000 mutated files against every parser (minutes)'
+	@echo 'make fuzz-terms         altered Lean proofs, judged here and by nanoda (20 minutes)'
 	@echo 'make verdicts           4,000 mutated Metamath databases and proofs, judged here and by metamath'
 	@echo 'make faults             the program among failures that are not its own: servers, disks, limits, signals'
 	@echo 'make lint               formatting and lints alone'
@@ -67,6 +68,10 @@ bench: setup-demo build
 
 fuzz:
 	$(CARGO) run --release -p catamount-hostile --bin fuzz
+
+fuzz-terms: setup-test
+	CATAMOUNT_FUZZ_MINUTES=$${CATAMOUNT_FUZZ_MINUTES:-20} \
+	  $(CARGO) test --release --workspace --test suite no_altered_proof -- --nocapture
 
 verdicts: setup-demo
 	$(CARGO) run --release -p catamount-hostile --bin verdicts

@@ -12,7 +12,7 @@ pub struct Arguments {
     /// to break out of the confinement of its process.
     #[arg(long)]
     self_test: bool,
-    /// Test the toolchain of this Lake project rather than the WebAssembly build.
+    /// Look at, and test, the toolchain of this Lake project rather than the WebAssembly build.
     #[arg(long)]
     project: Option<PathBuf>,
     /// Print findings as JSON lines, for programs.
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             .map(|cuda| catamount_model::Backend::describe(&cuda))
             .map_err(Into::into),
     );
-    for finding in catamount_lean::diagnose(None) {
+    for finding in catamount_lean::diagnose(None, arguments.project.as_deref()) {
         arguments.say(&finding.what, finding.ok, &finding.text, MISSING);
     }
     if arguments.self_test {

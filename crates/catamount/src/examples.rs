@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// Command by command: what one might want, and the line that does it.
-const EXAMPLES: [(&str, &[(&str, &str)]); 31] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 32] = [
     (
         "weights",
         &[
@@ -124,6 +124,16 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 31] = [
             (
                 "Lean proofs, by a second kernel",
                 "catamount check --env lean --kernel nanoda claims.jsonl",
+            ),
+        ],
+    ),
+    (
+        "serve",
+        &[
+            ("Lean over HTTP, on this machine alone", "catamount serve --env lean --workers 2"),
+            (
+                "a library's theorems, on a port of one's own",
+                "catamount serve --env lean --root library --listen 127.0.0.1:9000",
             ),
         ],
     ),

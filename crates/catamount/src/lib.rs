@@ -49,6 +49,7 @@ mod processes;
 mod prove;
 mod score;
 mod search;
+mod serve;
 mod server;
 mod shell;
 mod step;
@@ -100,6 +101,8 @@ enum Command {
     Eval(eval::Arguments),
     /// Check finished proofs with the prover alone.
     Check(check::Arguments),
+    /// Offer a prover over HTTP: open a theorem, run tactics, have a proof judged.
+    Serve(serve::Arguments),
     /// Write found proofs for another program, or a person, to verify.
     Export(export::Arguments),
     /// Run a whole study from one file: data, warm-up, branches, cells, report.
@@ -161,6 +164,7 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
         Command::Prove(arguments) => prove::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Theory { out } => theory(&out),
         Command::Run(arguments) => experiment::run(&arguments, Scope::Whole),

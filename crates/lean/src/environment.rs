@@ -220,13 +220,20 @@ impl Environment for Lean {
 
     fn identity(&self) -> Identity {
         let options = &self.options;
-        let library = match &options.root {
-            Some(root) => content(root).unwrap_or_else(|error| format!("unreadable: {error}")),
-            None => "none".to_string(),
-        };
-        Identity::new("lean")
+        let read =
+            |root: &PathBuf| content(root).unwrap_or_else(|error| format!("unreadable: {error}"));
+        let library = options.root.as_ref().map_or_else(|| "none".to_string(), read);
+        let mut identity = Identity::new("lean")
             .with("toolchain", toolchain(&options.host))
-            .with("library", library)
+            .with("library", library);
+        if !options.libraries.is_empty() {
+            let all: Vec<String> = options.libraries.iter().map(read).collect();
+            identity = identity.with("libraries", all.join(" "));
+        }
+        if !options.left_out.is_empty() {
+            identity = identity.with("modules left out", options.left_out.join(" "));
+        }
+        identity
             .with("imports", options.imports.join(" "))
             .with("heartbeats", options.heartbeats)
             .with("limit on a tactic", format!("{} s", options.request_limit.as_secs_f64()))

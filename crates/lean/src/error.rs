@@ -16,6 +16,18 @@ pub enum Error {
         /// What to install.
         hint: &'static str,
     },
+    /// A program is there, but does not run where it was asked to.
+    #[error("`{program}` is installed but does not run in {folder}: {said}; {hint}")]
+    Unusable {
+        /// The program.
+        program: &'static str,
+        /// Where it was asked to run.
+        folder: PathBuf,
+        /// What it said.
+        said: String,
+        /// What to do.
+        hint: &'static str,
+    },
     /// A program is there, but too old.
     #[error("`{program}` is version {found}, but at least {needed} is needed; {hint}")]
     TooOld {

@@ -68,7 +68,7 @@ pub fn is_answer(line: &[u8], id: &str) -> bool {
     wire::parse_reply(line, id).is_some()
 }
 
-pub use build::{BuildProgress, BuildReport, FailedModule, build, modules_folder};
+pub use build::{BuildProgress, BuildReport, FailedModule, build, modules_folder, runtime_name};
 pub use bundled::write_bundled_library;
 pub use certificate::Certificate;
 pub use check::{Claim, Ruling, RulingVerdict};

@@ -39,9 +39,7 @@ impl Project {
                 false => Error::File { path: folder.into(), why: "there is no such folder".into() },
             })?;
         if !out.status.success() {
-            let said = String::from_utf8_lossy(&out.stderr);
-            let why = format!("`lake env` failed: {}", said.trim());
-            return Err(Error::File { path: folder.into(), why });
+            return Err(tool::unusable("lake", folder, &out));
         }
         let env: BTreeMap<OsString, OsString> = out
             .stdout

@@ -251,8 +251,8 @@ impl Attempts {
         let counter = match &trouble {
             Trouble::Failure(Failure::Killed(_)) => &mut self.kills,
             Trouble::Failure(Failure::Died(_)) => &mut self.deaths,
-            Trouble::Failure(_) => &mut self.slow,
-            Trouble::Start(_) => &mut self.deaths,
+            // What does not start, such as an import that is not there, does not start again.
+            Trouble::Failure(_) | Trouble::Start(_) => &mut self.slow,
             Trouble::Refused(why) => return Err(Fault(format!("{doing}: {why}"))),
         };
         *counter += 1;

@@ -163,9 +163,16 @@ impl Library {
 
     /// Every `.lean` file below `path` (a file or a folder), relative to its root and in order.
     pub fn files(&self, path: &Path) -> Result<Vec<String>, Error> {
+        // However they are written: `Mine.lean` is below `.`.
+        let whole = |path: &Path| {
+            let error = |e: std::io::Error| Error::File { path: path.into(), why: e.to_string() };
+            path.canonicalize().map_err(error)
+        };
+        let path = whole(path)?;
+        let roots = self.roots.iter().map(|root| whole(root)).collect::<Result<Vec<_>, _>>()?;
+        let root = roots.iter().find(|root| path.starts_with(root)).unwrap_or(&roots[0]);
         let mut found = BTreeMap::new();
-        let root = self.roots.iter().find(|root| path.starts_with(root)).unwrap_or(&self.roots[0]);
-        collect(root, path, &mut found)?;
+        collect(root, &path, &mut found)?;
         Ok(found.into_keys().collect())
     }
 }
@@ -196,6 +203,22 @@ fn collect(root: &Path, path: &Path, found: &mut BTreeMap<String, ()>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_below_its_root_however_both_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let sub = folder.path().join("Sub");
+        std::fs::create_dir(&sub).unwrap();
+        std::fs::write(sub.join("Mine.lean"), "").unwrap();
+        for root in [folder.path().join("."), sub.join("..")] {
+            let library = Library::new(&root, &[], &[]);
+            let files = library.files(&sub.join(".").join("Mine.lean")).unwrap();
+            assert_eq!(files, ["Sub/Mine.lean"], "{}", root.display());
+        }
+        let other = folder.path().join("Other.lean");
+        std::fs::write(&other, "").unwrap();
+        assert!(Library::new(&sub, &[], &[]).files(&other).is_err());
+    }
 
     #[test]
     fn imports_end_where_commands_begin() {

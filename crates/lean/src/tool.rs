@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use crate::error::Error;
 
@@ -26,18 +26,59 @@ pub(crate) fn nanoda() -> Result<PathBuf, Error> {
     })
 }
 
-/// The first line that `program --version` prints.
+/// The first line that `program --version` prints, asked in this folder.
 pub(crate) fn version(program: &'static str, hint: &'static str) -> Result<String, Error> {
-    let missing = |why: String| Error::Missing { program, why, hint };
+    let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    version_in(program, &folder, hint)
+}
+
+/// The same in a folder: elan's `lake` and `lean` are whatever the folder's project says.
+pub(crate) fn version_in(
+    program: &'static str,
+    folder: &Path,
+    hint: &'static str,
+) -> Result<String, Error> {
+    first_line(program, &["--version"], folder, hint)
+}
+
+/// The first line that a program prints.
+fn first_line(
+    program: &'static str,
+    args: &[&str],
+    folder: &Path,
+    hint: &'static str,
+) -> Result<String, Error> {
     let out = Command::new(program)
-        .arg("--version")
+        .args(args)
+        .current_dir(folder)
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| missing(e.to_string()))?;
+        .map_err(|e| match folder.is_dir() {
+            true => Error::Missing { program, why: e.to_string(), hint },
+            false => Error::File { path: folder.into(), why: "there is no such folder".into() },
+        })?;
     if !out.status.success() {
-        return Err(missing(format!("`{program} --version` ended with {}", out.status)));
+        return Err(unusable(program, folder, &out));
     }
     Ok(String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// Why a program that ran did not do what it was asked. Elan's programs fail outside a project
+/// where no default toolchain is set, which is no reason to install anything.
+pub(crate) fn unusable(program: &'static str, folder: &Path, out: &Output) -> Error {
+    let said = String::from_utf8_lossy(&out.stderr);
+    let said = match said.trim() {
+        "" => format!("it ended with {}", out.status),
+        text => text.to_owned(),
+    };
+    let hint = match said.contains("default toolchain") {
+        true => {
+            "inside a project with a file `lean-toolchain` none is needed: name the project with \
+             --project, or set a default with `elan default stable`"
+        }
+        false => "see what it says when you run it there yourself",
+    };
+    Error::Unusable { program, folder: folder.into(), said, hint }
 }
 
 /// Where a program is on the PATH.
@@ -60,12 +101,5 @@ pub(crate) fn installation(program: &Path) -> PathBuf {
 
 /// The version of the toolchain that a Lake project uses.
 pub(crate) fn lean_in(project: &Path) -> Result<String, Error> {
-    let missing = |why: String| Error::Missing { program: "lake", why, hint: LAKE_HINT };
-    let out = Command::new("lake")
-        .args(["env", "lean", "--version"])
-        .current_dir(project)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| missing(e.to_string()))?;
-    Ok(String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().trim().to_owned())
+    first_line("lake", &["env", "lean", "--version"], project, LAKE_HINT)
 }

@@ -177,6 +177,43 @@ fn tactics_that_forge_answers_are_refused() {
     refused("forging", FORGING, true);
 }
 
+/// The configurations that Lean 4.28 evaluates as code, each by a tactic that takes it: found among
+/// the package's symbols as `elab...Config`, the callers of `Meta.evalExpr'`.
+const CONFIGURED: [(&str, &str); 19] = [
+    ("elabSimpConfigCore", "simp"),
+    ("elabSimpConfigCtxCore", "simp_all"),
+    ("elabDSimpConfigCore", "dsimp"),
+    ("elabRewriteConfig", "rw"),
+    ("elabDecideConfig", "decide"),
+    ("elabOmegaConfig", "omega"),
+    ("elabGrindConfig", "grind"),
+    ("elabGrindConfigInteractive", "grind =>"),
+    ("elabCutsatConfig", "cutsat"),
+    ("elabGrobnerConfig", "grobner"),
+    ("elabTryConfig", "try?"),
+    ("elabLibrarySearchConfig", "exact?"),
+    ("SolveByElim.elabConfig", "solve_by_elim"),
+    ("elabApplyRulesConfig", "apply_rules"),
+    ("elabNormCastConfig", "norm_cast"),
+    ("elabExtractLetsConfig", "extract_lets"),
+    ("elabLiftLetsConfig", "lift_lets"),
+    ("elabBVDecideConfig", "bv_normalize"),
+    ("Do.elabConfig", "mvcgen"),
+];
+
+/// Not by a parser that knows no such configuration, which would show nothing.
+#[test]
+fn every_configuration_that_lean_evaluates_has_its_attack() {
+    let attacks: Vec<Attack> = read(FORGING);
+    for (elaborator, tactic) in CONFIGURED {
+        let tries = |a: &Attack| {
+            let rest = a.claim.tactics[0].strip_prefix(tactic);
+            rest.is_some_and(|rest| rest.starts_with(' ')) && a.reason == "configuration is code"
+        };
+        assert!(attacks.iter().any(tries), "{elaborator}: no attack by `{tactic}`");
+    }
+}
+
 #[test]
 fn statements_that_cheat_are_refused() {
     refused("statement", STATEMENT, false);

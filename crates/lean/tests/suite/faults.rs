@@ -189,7 +189,7 @@ fn missing_tools_are_named_with_what_to_install() {
         );
         let no_lake = said(Host::Native { project: folder.path().into() });
         assert!(no_lake.contains("`lake` was not found") && no_lake.contains("elan"), "{no_lake}");
-        let found = catamount_lean::diagnose(Some(folder.path().into()));
+        let found = catamount_lean::diagnose(Some(folder.path().into()), None);
         let tools = found.iter().filter(|f| f.what != "confinement of provers");
         assert!(tools.clone().all(|f| !f.ok && !f.text.is_empty()), "{found:?}");
         return;

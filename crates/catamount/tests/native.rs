@@ -1,0 +1,153 @@
+//! The path that a user's Lake project takes, driven by a toolchain that stands in for the real one:
+//! `lake` and `lean` as small programs around the WebAssembly Lean.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const LAKE: &str = r#"#!/bin/sh
+# Elan's lake: outside a project it needs a default toolchain, and here there is none.
+if [ ! -f lean-toolchain ]; then
+  echo "error: no default toolchain configured" >&2
+  exit 1
+fi
+case "$1" in
+  --version) echo "Lake version 5.0.0 (Lean version 4.28.0)" ;;
+  env)
+    shift
+    export LEAN_SYSROOT="@TOOLCHAIN@" LEAN_PATH="@CACHE@" PATH="@TOOLCHAIN@/bin:$PATH"
+    exec "$@" ;;
+  *) exit 2 ;;
+esac
+"#;
+
+const LEAN: &str = r#"#!/bin/sh
+case "$1" in
+  --version) echo "Lean (version 4.28.0, a stand-in)" ;;
+  --run) shift; exec "@NODE@" --stack-size=500000 "@TOOLCHAIN@/run.cjs" "$@" ;;
+  *) exit 2 ;;
+esac
+"#;
+
+/// `lean --run FILE IMPORTS`, by the compiled form of the same file.
+const RUN: &str = r#"
+const fs = require("fs"), path = require("path");
+const [file, ...imports] = process.argv.slice(2);
+const module_ = path.basename(file, ".lean"), cache = "@CACHE@", text = fs.readFileSync(file, "utf8");
+const whole = (kind) => fs.readdirSync(cache).filter((f) => f.startsWith(kind) && fs.existsSync(path.join(cache, f, "complete")));
+const same = (f) => fs.readFileSync(path.join(cache, f, "source", `${module_}.lean`), "utf8") === text;
+const server = path.join(cache, whole("server-").find(same), "lib");
+const runtime = path.join(cache, "@RUNTIME@");
+const settings = { runtime, boot: module_, args: imports, mounts: [["/server", server, false]], env: { LEAN_PATH: "/lean/lib:/server" } };
+process.argv = [process.argv[0], "host.cjs", JSON.stringify(settings)];
+require(path.join(runtime, "scripts", "host.cjs"));
+"#;
+
+struct StandIn {
+    folder: tempfile::TempDir,
+}
+
+impl StandIn {
+    fn new() -> StandIn {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = catamount_lean::modules_folder().parent().unwrap().to_path_buf();
+        let toolchain = folder.path().join("toolchain");
+        let project = folder.path().join("project");
+        for folder in [toolchain.join("bin"), folder.path().join("bin"), project.clone()] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(project.join("lean-toolchain"), "leanprover/lean4:v4.28.0\n").unwrap();
+        fs::write(
+            project.join("Mine.lean"),
+            "theorem mine (p q : Prop) (h : p ∧ q) : q := by\n  cases h with\n  | intro a b => \
+             exact b\n",
+        )
+        .unwrap();
+        let bundled = cache.join("node-22.23.3").join("node");
+        let node = if bundled.is_file() { bundled } else { PathBuf::from("/usr/bin/node") };
+        let write = |path: PathBuf, text: &str| {
+            let text = text
+                .replace("@TOOLCHAIN@", toolchain.to_str().unwrap())
+                .replace("@CACHE@", cache.to_str().unwrap())
+                .replace("@RUNTIME@", &catamount_lean::runtime_name())
+                .replace("@NODE@", node.to_str().unwrap());
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        write(folder.path().join("bin/lake"), LAKE);
+        write(toolchain.join("bin/lean"), LEAN);
+        write(toolchain.join("run.cjs"), RUN);
+        StandIn { folder }
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn catamount(&self, folder: &Path, args: &[&str]) -> Output {
+        let path = std::env::var("PATH").unwrap();
+        Command::new(assert_cmd::cargo::cargo_bin("catamount"))
+            .args(args)
+            .current_dir(folder)
+            .env("PATH", format!("{}:{path}", self.folder.path().join("bin").display()))
+            .output()
+            .unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_lake_project_is_searched_traced_and_judged_by_its_own_toolchain() {
+    // The stand-in runs what the WebAssembly host has prepared.
+    catamount_lean::Lean::new(catamount_lean::Options::default()).unwrap();
+    let standin = StandIn::new();
+    let project = standin.project();
+    let claims = project.join("claims.jsonl");
+    let statement = "theorem t (p : Prop) : p → p";
+    let claim = |name: &str, tactic: &str| {
+        format!(
+            "{{\"name\": \"{name}\", \"statement\": \"{statement}\", \"tactics\": [\"{tactic}\"]}}\n"
+        )
+    };
+    fs::write(&claims, claim("good", "exact id") + &claim("bad", "sorry")).unwrap();
+    let args = ["check", "--env", "lean", "--project", project.to_str().unwrap(), "claims.jsonl"];
+    let out = standin.catamount(&project, &args);
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{said}{}", text(&out.stderr));
+    let verdicts: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (&verdicts[0]["verdict"], &verdicts[1]["verdict"]),
+        (&"proved".into(), &"refused".into())
+    );
+
+    let args = ["data", "trace-lean", "Mine.lean", "--project", ".", "--out", "t.jsonl"];
+    let out = standin.catamount(&project, &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let traces = fs::read_to_string(project.join("t.jsonl")).unwrap();
+    assert_eq!(traces.lines().count(), 1, "{traces}");
+    assert!(traces.contains("\"exact b\""), "{traces}");
+}
+
+#[test]
+fn a_missing_default_toolchain_is_not_called_a_missing_program() {
+    let standin = StandIn::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let out = standin.catamount(elsewhere.path(), &["doctor"]);
+    let said = text(&out.stdout);
+    let line = said.lines().find(|l| l.contains("lake:")).unwrap();
+    assert!(line.contains("no default toolchain configured"), "{line}");
+    assert!(line.contains("--project") && !line.contains("was not found"), "{line}");
+    let project = standin.project();
+    let out =
+        standin.catamount(elsewhere.path(), &["doctor", "--project", project.to_str().unwrap()]);
+    let said = text(&out.stdout);
+    assert!(
+        said.lines().any(|l| l.starts_with("ok") && l.contains("Lake version 5.0.0")),
+        "{said}"
+    );
+}

@@ -1,0 +1,133 @@
+//! `catamount serve` as a client meets it: real HTTP, the real prover.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Service {
+    fn start(args: &[&str]) -> Service {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("catamount"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit("http://").next().unwrap().to_owned();
+        Service { child, address }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: \
+             {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask("POST", path, &body.to_string())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_theorem_is_opened_run_and_judged() {
+    let service = Service::start(&["--env", "lean", "--workers", "1", "--sessions", "1"]);
+    let theorem = json!({ "name": "t", "statement": "theorem t (p : Prop) : p → p" });
+    let (status, opened) = service.post("/open", theorem.clone());
+    assert_eq!((status, &opened["goals"]), (200, &json!("p : Prop\n⊢ p → p")), "{opened}");
+    let session = &opened["session"];
+    let run = |state: u64, tactic: &str| {
+        service.post("/run", json!({ "session": session, "state": state, "tactic": tactic })).1
+    };
+    let next = run(0, "intro h");
+    assert_eq!(next["goals"], "p : Prop\nh : p\n⊢ p");
+    assert!(run(0, "exact h")["rejected"].is_string());
+    assert_eq!(run(next["state"].as_u64().unwrap(), "exact h")["done"], true);
+
+    let (status, full) = service.post("/open", theorem.clone());
+    assert_eq!(status, 503, "{full}");
+    assert_eq!(service.post("/close", json!({ "session": session })).0, 200);
+    let again = json!({ "session": session, "state": 0, "tactic": "intro h" });
+    assert_eq!(service.post("/run", again).0, 404);
+
+    let ask = |path: &str, header: &str, tactics: &[&str]| {
+        let mut claim = theorem.clone();
+        claim["header"] = json!(header);
+        claim["tactics"] = json!(tactics);
+        service.post(path, claim).1["verdict"].clone()
+    };
+    assert_eq!(ask("/judge", "", &["intro h", "exact h"]), "proved");
+    assert_eq!(ask("/judge", "", &["sorry"]), "refused");
+    // One's own header may do what a stranger's may not.
+    let header = "open Nat renaming le → lt";
+    assert_eq!(ask("/judge", header, &["exact id"]), "proved");
+    assert_eq!(ask("/check", header, &["exact id"]), "refused");
+    assert_eq!(ask("/check", "", &["exact id"]), "proved");
+
+    let (status, said) = service.ask("GET", "/status", "");
+    assert_eq!((status, &said["sessions"]), (200, &json!(0)), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("d.mm");
+    std::fs::write(
+        &database,
+        "$c ( ) -> wff |- $. $v ph ps $.
+wph $f wff ph $. wps $f wff ps $. wi $a wff ( ph -> ps ) $.
+ax-1 $a |- ( ph -> ( ps -> ph ) ) $.
+goal $p |- ( ph -> ( ps -> ph ) ) $= wph wps ax-1 $.
+",
+    )
+    .unwrap();
+    let service = Service::start(&["--database", database.to_str().unwrap()]);
+    let (_, opened) = service.post("/open", json!({ "name": "goal" }));
+    let session = opened["session"].as_u64().unwrap();
+    let unknown = json!({ "session": session, "state": 77, "tactic": "ax-1" });
+    assert_eq!(service.post("/run", unknown).0, 404);
+    let run = json!({ "session": session, "tactic": "ax-1" });
+    assert_eq!(service.post("/run", run).1["done"], true);
+    let judged = service.post("/judge", json!({ "name": "goal", "tactics": ["ax-1"] })).1;
+    assert_eq!(judged["verdict"], "proved", "{judged}");
+    let cases = [
+        ("POST", "/open", "{", 400),
+        ("POST", "/open", "{\"name\": \"nothing\"}", 422),
+        ("POST", "/nothing", "{}", 404),
+        ("POST", "/check", "{\"statement\": \"x\", \"tactics\": []}", 404),
+        ("GET", "/open", "", 405),
+        ("POST", "/run", "{\"session\": 99, \"tactic\": \"x\"}", 404),
+        ("POST", "/close", "{\"session\": 99}", 404),
+    ];
+    for (method, path, body, expected) in cases {
+        let (status, answer) = service.ask(method, path, body);
+        assert_eq!(status, expected, "{method} {path}");
+        assert!(answer["error"].is_string(), "{answer}");
+    }
+    let long = format!("{{\"name\": \"{}\"}}", "x".repeat(1 << 20));
+    assert_eq!(service.ask("POST", "/open", &long).0, 413);
+}
