@@ -211,6 +211,9 @@ impl<'a, B: Backend> Runner<'a, B> {
             searches.extend(task.map_err(fail)?);
         }
         let mut sampler = std::mem::take(&mut self.sampler);
+        // They are searched side by side: counted from the one before, their seconds add up to
+        // those of the whole, which estimates and plans rest on.
+        let mut before = Instant::now();
         let mut ended = |index: usize, run: &CellRun| {
             let planned = begun[index];
             self.announce(planned);
@@ -230,7 +233,9 @@ impl<'a, B: Backend> Runner<'a, B> {
                 say("  run the same command again to retry the errors");
                 return Ok(());
             }
-            self.stamps.finish(planned, run.timing.total)
+            let seconds = before.elapsed().as_secs_f64();
+            before = Instant::now();
+            self.stamps.finish(planned, seconds)
         };
         sampler.search(self.study, trained, &searches, &mut ended).map_err(fail)?;
         self.sampler = sampler;
