@@ -65,6 +65,17 @@ impl AtomicFolder {
         }
         sync(parent(&self.target))
     }
+
+    /// Gives the folder its final name unless somebody else was first: of what is named by its
+    /// content one is as good as another, and readers of the first are not disturbed.
+    pub fn offer(self) -> io::Result<()> {
+        sync(&self.temporary)?;
+        match fs::rename(&self.temporary, &self.target) {
+            Ok(()) => sync(parent(&self.target)),
+            Err(_) if self.target.is_dir() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl Drop for AtomicFolder {

@@ -24,6 +24,19 @@ fn a_folder_appears_whole_and_replaces_whole() {
 }
 
 #[test]
+fn of_two_that_are_offered_the_first_stays() {
+    let place = tempfile::tempdir().unwrap();
+    let target = place.path().join("module");
+    for text in ["first", "second"] {
+        let folder = AtomicFolder::create(&target).unwrap();
+        fs::write(folder.path().join("text"), text).unwrap();
+        folder.offer().unwrap();
+        assert_eq!(fs::read_to_string(target.join("text")).unwrap(), "first");
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn what_a_killed_process_left_is_swept_and_nothing_else() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);

@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use catamount_base::AtomicFolder;
 use serde::{Deserialize, Serialize};
 
 use crate::assets;
@@ -242,21 +243,12 @@ impl Store {
             failed(format!("Lean's compiled module {} is not understood: {why}", record.module))
         })?;
         let record = Record { bytes: module.len() as u64, ..record };
-        let above = target.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(above).map_err(io)?;
-        let unfinished = tempfile::tempdir_in(above).map_err(io)?;
-        fs::write(unfinished.path().join(OLEAN), module).map_err(io)?;
+        let folder = AtomicFolder::create(&target).map_err(io)?;
+        fs::write(folder.path().join(OLEAN), module).map_err(io)?;
         let text = serde_json::to_vec(&record).map_err(|e| failed(e.to_string()))?;
-        fs::write(unfinished.path().join(RECORD), text).map_err(io)?;
-        fs::write(unfinished.path().join(SEAL), "").map_err(io)?;
-        match fs::rename(unfinished.path(), &target) {
-            Ok(()) => {
-                // It is no longer where it would be removed from.
-                let _ = unfinished.keep();
-            }
-            Err(_) if target.join(SEAL).is_file() => {}
-            Err(e) => return Err(io(e)),
-        }
+        fs::write(folder.path().join(RECORD), text).map_err(io)?;
+        fs::write(folder.path().join(SEAL), "").map_err(io)?;
+        folder.offer().map_err(io)?;
         Ok(record)
     }
 
