@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import ray
-from studies import MANY_CELLS, PROGRAM, STUDY, Nodes, freeze, outline, results, timed, unfinished, words, wrapped
+from studies import PROGRAM, STUDY, Nodes, freeze, results, unfinished, words, wrapped
 
 import catamount.ray
 from catamount.cluster import Bridge, Task
@@ -51,18 +51,6 @@ def run(name, address, **options):
 def test_any_number_of_nodes_gives_the_same(place, nodes, count):
     run(f"nodes-{count}", nodes.ready(*[PLAIN] * count))
     assert results(place / f"nodes-{count}") == results(place / "alone")
-
-
-def test_scheduling_takes_little_of_a_study_of_many_small_cells(place, nodes, monkeypatch):
-    (place / "many").mkdir()
-    (place / "many" / "study.toml").write_text(MANY_CELLS)
-    (place / "many" / "words.mm").write_text(words())
-    monkeypatch.chdir(place / "many")
-    seconds, tasks = timed(nodes.ready(PLAIN), "study")
-    # One node does one task at a time: what is not a task's is the scheduler's, and Ray's.
-    assert sum(tasks) > 0.95 * seconds, (seconds, tasks)
-    # What plans rest on: steps that a process does side by side are not counted twice.
-    assert sum(step["seconds"] for step in outline(Path("study"))) < sum(tasks) + 1
 
 
 def test_nodes_that_are_killed_in_a_step_lose_nothing(place, nodes, capfd):
