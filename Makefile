@@ -11,6 +11,7 @@ help:
 	@echo 'make demo               the main job on the embedded prover: train, search, report (about ten minutes on two cores)'
 	@echo 'make test               formatting, lints and every test that needs no multi-gigabyte install'
 	@echo 'make test-integrations  tests against PyTorch, transformers, PEFT, Ray and llama.cpp'
+	@echo 'make test-cluster       every fault of a Ray cluster (some of them take minutes of waiting)'
 	@echo 'make install            the catamount command into Cargo'"'"'s folder of programs'
 	@echo 'make wheel              a Python wheel with the package and the command, in dist/'
 	@echo 'make docs               the documentation as a site, in target/book'
@@ -62,6 +63,9 @@ test: setup-test lint
 test-integrations: setup-test
 	$(CARGO) build --release --workspace --bins
 	scripts/integrations.sh
+
+test-cluster: setup-test
+	CATAMOUNT_CLUSTER_FAULTS=1 python/run_integration_tests.sh -k test_ray_study
 
 bench: setup-demo build
 	scripts/bench.sh

@@ -19,6 +19,11 @@ from catamount.cluster import Bridge, Task
 CELL = "cell-bfs+fitted-dfs-n32"
 PLAIN: dict[str, str] = {}
 
+# Minutes of waiting for what does not answer, on a cluster of one's own: `make test-cluster` does it.
+patient = pytest.mark.skipif(
+    "CATAMOUNT_CLUSTER_FAULTS" not in os.environ, reason="set CATAMOUNT_CLUSTER_FAULTS, or run `make test-cluster`"
+)
+
 
 @pytest.fixture(scope="module")
 def place():
@@ -73,6 +78,7 @@ def test_files_travel_where_the_folder_is_not_seen(place, nodes):
     assert results(place / "objects") == results(place / "alone")
 
 
+@patient
 @pytest.mark.parametrize("whom", ["program", "worker"])
 def test_a_step_that_hangs_is_given_to_another(place, nodes, whom, capfd):
     address = nodes.ready(PLAIN, PLAIN)
@@ -89,6 +95,7 @@ def test_a_step_that_hangs_is_given_to_another(place, nodes, whom, capfd):
 BRANCHES = ("branch-ce", "branch-bfs+fitted", "branch-auto-ua-for-n16")
 
 
+@patient
 @pytest.mark.parametrize("objects", [False, True])
 def test_a_node_with_a_full_disk_hands_its_steps_on(place, nodes, objects, capfd):
     address = nodes.ready(PLAIN, {"FULL": "1"})
@@ -101,6 +108,7 @@ def test_a_node_with_a_full_disk_hands_its_steps_on(place, nodes, objects, capfd
     assert results(study) == results(place / "alone")
 
 
+@patient
 def test_what_fails_on_two_nodes_is_a_failure(place, nodes):
     address = nodes.ready(PLAIN, PLAIN)
     study = unfinished(place, "fails", "branch-ce")
@@ -111,6 +119,7 @@ def test_what_fails_on_two_nodes_is_a_failure(place, nodes):
     assert results(study) == results(place / "alone")
 
 
+@patient
 def test_a_file_that_ray_loses_is_sent_again(place, nodes):
     ray.init(address=nodes.ready(PLAIN, PLAIN), logging_level="error")
     try:
@@ -152,6 +161,7 @@ def command(name, address):
     return arguments, {**os.environ, "CATAMOUNT_PYTHON": sys.executable, "RAY_gcs_rpc_server_reconnect_timeout_s": "5"}
 
 
+@patient
 def test_a_study_has_one_driver_and_goes_on_after_it_is_killed(place, nodes):
     address = nodes.ready(PLAIN, PLAIN)
     arguments, environment = command("drivers", address)
@@ -166,6 +176,7 @@ def test_a_study_has_one_driver_and_goes_on_after_it_is_killed(place, nodes):
     assert results(place / "drivers") == results(place / "alone")
 
 
+@patient
 def test_a_study_goes_on_after_the_head_is_started_anew(place, nodes):
     address = nodes.ready(PLAIN, PLAIN)
     study = unfinished(place, "head", CELL, "branch-bfs+fitted")
