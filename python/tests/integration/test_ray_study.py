@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import ray
-from studies import PROGRAM, STUDY, Nodes, freeze, results, unfinished, words, wrapped
+from studies import PROGRAM, STUDY, Nodes, freeze, outline, results, unfinished, words, wrapped
 
 import catamount.ray
 from catamount.cluster import Bridge, Task
