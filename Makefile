@@ -4,8 +4,8 @@
 CARGO ?= cargo
 export CATAMOUNT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: help build install wheel docs screenshots demo test lint bench test-integrations setup-demo \
-  setup-test fuzz fuzz-terms verdicts faults
+.PHONY: help build install wheel docs screenshots demo test lint bench test-integrations test-cluster \
+  setup-demo setup-test fuzz fuzz-terms verdicts faults
 
 help:
 	@echo 'make demo               the main job on the embedded prover: train, search, report (about ten minutes on two cores)'

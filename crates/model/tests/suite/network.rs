@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Cpu, Family, Heads, Keep, Kind,
-    LoraConfig, Model, RopeScaling,
+    Activations, Adapter, Backend, Batch, Config, Cpu, Family, Heads, Keep, LoraConfig, Model,
+    RopeScaling,
 };
 use catamount_search::Stream;
+
+use crate::tactics::fit;
 
 fn config(tied: bool) -> Config {
     Config {
@@ -175,31 +177,7 @@ fn packed_equals_unpacked_bit_for_bit() {
 #[test]
 fn a_batch_can_be_learned_by_heart() {
     let mut m = Model::init(Arc::new(Cpu), config(true), Stream::new(11)).unwrap();
-    let batch = batch();
-    let mut acts = Activations::new(&m, batch.len(), Keep::All).unwrap();
-    let mut state: Vec<_> =
-        m.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).unwrap())).collect();
-    let mut losses = Vec::new();
-    for step in 1..=150 {
-        m.clear_gradients().unwrap();
-        m.forward(&batch, &mut acts, None).unwrap();
-        let log_p = m.score(&mut acts).unwrap();
-        losses.push(-log_p.iter().sum::<f32>() / log_p.len() as f32);
-        m.backward(&mut acts, &vec![-1.0 / log_p.len() as f32; log_p.len()]).unwrap();
-        let adamw = AdamW {
-            lr: 0.01,
-            beta1: 0.9,
-            beta2: 0.95,
-            eps: 1e-8,
-            weight_decay: 0.0,
-            step,
-            grad_scale: 1.0,
-        };
-        for (p, [mo, v]) in m.trained_mut().zip(&mut state) {
-            let len = p.len();
-            Cpu.adamw(len, &adamw, p.grad.as_ref().unwrap(), mo, v, &mut p.value).unwrap();
-        }
-    }
+    let losses = fit(&mut m, &batch(), 150, 0.01);
     assert!(losses[0] > 3.0 && losses[149] < 0.01, "from {} to {}", losses[0], losses[149]);
 }
 

@@ -27,29 +27,30 @@ pub fn model(tokenizer: &Tokenizer, seed: u64) -> Model<Cpu> {
             batch.push(&tokenizer.prompt(state).unwrap(), &tokenizer.tactic(tactic).unwrap());
         }
     }
-    let mut acts = Activations::new(&model, batch.len(), Keep::All).unwrap();
+    fit(&mut model, &batch, 25, 0.02);
+    model
+}
+
+/// Fits a model to a batch, and gives back the losses.
+pub fn fit(model: &mut Model<Cpu>, batch: &Batch, steps: u64, lr: f32) -> Vec<f32> {
+    let mut acts = Activations::new(model, batch.len(), Keep::All).unwrap();
     let mut state: Vec<_> =
         model.trained().map(|p| [0, 1].map(|_| Cpu.zeros(p.len(), Kind::Exact).unwrap())).collect();
-    for step in 1..=25 {
+    let mut losses = Vec::new();
+    for step in 1..=steps {
         model.clear_gradients().unwrap();
-        model.forward(&batch, &mut acts, None).unwrap();
-        let n = model.score(&mut acts).unwrap().len();
-        model.backward(&mut acts, &vec![-1.0 / n as f32; n]).unwrap();
-        let adamw = AdamW {
-            lr: 0.02,
-            beta1: 0.9,
-            beta2: 0.95,
-            eps: 1e-8,
-            weight_decay: 0.0,
-            step,
-            grad_scale: 1.0,
-        };
+        model.forward(batch, &mut acts, None).unwrap();
+        let log_p = model.score(&mut acts).unwrap();
+        losses.push(-log_p.iter().sum::<f32>() / log_p.len() as f32);
+        model.backward(&mut acts, &vec![-1.0 / log_p.len() as f32; log_p.len()]).unwrap();
+        let (beta1, beta2, eps) = (0.9, 0.95, 1e-8);
+        let adamw = AdamW { lr, beta1, beta2, eps, weight_decay: 0.0, step, grad_scale: 1.0 };
         for (p, [m, v]) in model.trained_mut().zip(&mut state) {
             let len = p.len();
             Cpu.adamw(len, &adamw, p.grad.as_ref().unwrap(), m, v, &mut p.value).unwrap();
         }
     }
-    model
+    losses
 }
 
 /// log p of a whole tactic after a state.
