@@ -23,6 +23,11 @@ MARKS = ("gpu", "server", "slow", "install", "cargo", "ray", "torch")
 
 # What a page takes for given before its first block.
 PREAMBLES = {
+    "docs/guides/report.md": """import os, pathlib
+os.environ.update(MLFLOW_TRACKING_URI="file:tracked", MLFLOW_ALLOW_FILE_STORE="true")
+pathlib.Path("study/training").mkdir(parents=True)
+pathlib.Path("study/training/ce.metrics.jsonl").write_text('{"step": 1, "loss": 2.5}\\n')
+""",
     "python/README.md": "import catamount\npolicy = catamount.NgramPolicy('train.jsonl')\n",
     "python/docs/from-leandojo.md": """import catamount
 for name in ("ce", "bfs"):
