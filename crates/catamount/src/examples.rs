@@ -12,6 +12,10 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 32] = [
                 "catamount weights --objective bfs --budget 256 scored.jsonl",
             ),
             (
+                "a Parquet file with a column `logp`, into one with a column `weights`",
+                "catamount weights --objective bfs --budget 256 scored.parquet --out weights.parquet",
+            ),
+            (
                 "straight from a model",
                 "catamount score --model MODEL t.jsonl | catamount weights --objective ua --budget 256",
             ),

@@ -71,7 +71,16 @@ fn errors_name_the_line_and_keep_what_came_before() {
             .contains("ce, ua, pass, bfs, dfs, rdfs, vdfs, mcts")
     );
     assert!(error("weights --objective pass --budget 8 --kappa 2", "").contains("rollouts"));
-    assert!(error("weights --objective ua --budget 8 missing.jsonl", "").contains("missing.jsonl"));
+    for missing in ["missing.jsonl", "missing.parquet --out out.parquet"] {
+        let message = error(&format!("weights --objective ua --budget 8 {missing}"), "");
+        assert!(message.contains("missing."), "{message}");
+    }
+    for (files, part) in
+        [("in.parquet", "--out weights.parquet"), ("in.jsonl --out out.parquet", "are printed")]
+    {
+        let message = error(&format!("weights --objective ua --budget 8 {files}"), "");
+        assert!(message.contains(part), "{message}");
+    }
 }
 
 #[test]

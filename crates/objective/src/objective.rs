@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::backtrack::{self, Scores};
+use crate::backtrack::{self, Count, Scores};
 use crate::error::ObjectiveError;
 use crate::geometric;
 use crate::lanes::{LANES, Lanes};
@@ -203,48 +203,64 @@ impl Surrogate {
     /// `bfs`, `dfs`, `rdfs` and `vdfs` take traces of one length several at a time, because a
     /// single recurrence is one long chain that the processor waits for.
     pub fn weigh_all(&self, traces: &[&[f64]]) -> Vec<Result<Weighed, ObjectiveError>> {
-        let q = self.prior.absorption();
-        let retries = matches!(self.objective, Objective::Bfs | Objective::Dfs);
-        let backtracks = matches!(self.objective, Objective::Rdfs | Objective::Vdfs);
-        let side_by_side = retries || backtracks;
-        let mut weighed: Vec<Option<Result<Weighed, ObjectiveError>>> = vec![None; traces.len()];
+        let mut weighed: Vec<Option<Weighed>> = vec![None; traces.len()];
         let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (i, log_p) in traces.iter().enumerate().filter(|_| side_by_side) {
+        for (i, log_p) in traces.iter().enumerate().filter(|_| self.side_by_side().is_some()) {
             if self.check(log_p).is_ok() && self.budget >= log_p.len() as u64 && is_narrow(log_p) {
                 by_length.entry(log_p.len()).or_default().push(i);
             }
         }
-        for (length, members) in by_length {
+        for (length, mut members) in by_length {
             let budget = self.prior.effective_budget(length, self.budget).floor() as usize;
-            // Lanes that no trace is left for repeat the last one; a single trace is quicker alone.
-            for group in members.chunks(LANES).filter(|group| group.len() > 1) {
-                let trace = |lane: usize| traces[group[lane.min(group.len() - 1)]];
-                let lanes: [&[f64]; LANES] = std::array::from_fn(trace);
-                if retries {
-                    let odds = |t: usize| {
-                        Lanes::odds(lanes.map(|log_p| StepOdds::<f64>::new(log_p[t], q)))
-                    };
-                    let sums = retry::sums(&(0..length).map(odds).collect::<Vec<_>>(), budget, q);
-                    for (lane, &i) in group.iter().enumerate() {
-                        weighed[i] = Some(Ok(sums.weighed(q, |s: Lanes| s.0[lane])));
+            for count in self.side_by_side().into_iter().flatten() {
+                // Lanes that no trace is left for repeat the last one; a single trace is quicker
+                // alone.
+                for group in members.chunks(LANES).filter(|group| group.len() > 1) {
+                    let trace = |lane: usize| traces[group[lane.min(group.len() - 1)]];
+                    let answers = self.weigh_lanes(std::array::from_fn(trace), *count, budget);
+                    for (&i, answer) in group.iter().zip(answers) {
+                        weighed[i] = answer;
                     }
-                    continue;
                 }
-                let steps = lanes.map(|log_p| narrow_steps(log_p, q));
-                let scores = lanes.map(|log_p| self.scores(log_p));
-                let pairs = std::array::from_fn(|lane| (steps[lane].as_slice(), &scores[lane]));
-                let estimates = backtrack::solve_lanes(pairs, budget, q);
-                for (estimate, &i) in estimates.into_iter().zip(group) {
-                    // What is doubtful is solved again below, alone and in wider numbers.
-                    weighed[i] = (!estimate.doubtful).then_some(Ok(estimate.weighed));
-                }
+                members.retain(|&i| weighed[i].is_none());
             }
         }
         weighed
             .into_iter()
             .zip(traces)
-            .map(|(weighed, log_p)| weighed.unwrap_or_else(|| self.weigh(log_p)))
+            .map(|(weighed, log_p)| weighed.map_or_else(|| self.weigh(log_p), Ok))
             .collect()
+    }
+
+    /// The ways to count in which this objective's recurrence is run for several traces at once,
+    /// the later ones for what the earlier leave in doubt; none if it is not.
+    fn side_by_side(&self) -> Option<&'static [Count]> {
+        match self.objective {
+            Objective::Bfs | Objective::Dfs => Some(&COUNTS[..1]),
+            Objective::Rdfs | Objective::Vdfs => Some(&COUNTS),
+            _ => None,
+        }
+    }
+
+    /// Traces of one length; nothing for those whose answer is in doubt.
+    fn weigh_lanes(
+        &self,
+        lanes: [&[f64]; LANES],
+        count: Count,
+        budget: usize,
+    ) -> [Option<Weighed>; LANES] {
+        let q = self.prior.absorption();
+        if matches!(self.objective, Objective::Bfs | Objective::Dfs) {
+            let odds = |t: usize| Lanes::odds(lanes.map(|log_p| StepOdds::<f64>::new(log_p[t], q)));
+            let steps: Vec<_> = (0..lanes[0].len()).map(odds).collect();
+            let sums = retry::sums(&steps, budget, q);
+            return std::array::from_fn(|lane| Some(sums.weighed(q, |s: Lanes| s.0[lane])));
+        }
+        let steps = lanes.map(|log_p| narrow_steps(log_p, q));
+        let scores = lanes.map(|log_p| self.scores(log_p));
+        let pairs = std::array::from_fn(|lane| (steps[lane].as_slice(), &scores[lane]));
+        backtrack::solve_lanes(pairs, count, budget, q)
+            .map(|estimate| (!estimate.doubtful).then_some(estimate.weighed))
     }
 }
 
@@ -306,14 +322,19 @@ pub(crate) fn uniform_allocation(log_p: &[f64], quota: f64, q: f64) -> Weighed {
     weighed
 }
 
+/// What is counted first, and what if that leaves a doubt.
+const COUNTS: [Count; 2] = [Count::Successes, Count::Failures];
+
 fn backtracking(log_p: &[f64], scores: &Scores<'_>, budget: usize, q: f64) -> Weighed {
     if let Some(steps) = narrow(log_p, q) {
-        let estimate = backtrack::solve(&steps, scores, budget, q);
-        if !estimate.doubtful {
-            return estimate.weighed;
+        for count in COUNTS {
+            let estimate = backtrack::solve(&steps, scores, count, budget, q);
+            if !estimate.doubtful {
+                return estimate.weighed;
+            }
         }
     }
-    backtrack::solve(&wide(log_p, q), scores, budget, q).weighed
+    backtrack::solve(&wide(log_p, q), scores, Count::Successes, budget, q).weighed
 }
 
 /// The smallest probability of a whole trace for which every quantity of a recurrence stays well

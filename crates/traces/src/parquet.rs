@@ -22,8 +22,10 @@ use serde_json::{Map, Value};
 use crate::leandojo::Entry;
 use crate::{Error, Step, Theorem, Trace, jsonl};
 
+mod scores;
 mod writer;
 
+pub use scores::{Table, Weights, read_scores, write_weights};
 pub use writer::write;
 
 /// How traces are laid out in rows.

@@ -148,7 +148,7 @@ fn bytes(text: &str) -> ByteArray {
     ByteArray::from(text)
 }
 
-fn required<'a>(
+pub(super) fn required<'a>(
     group: &mut Group<'_>,
     texts: impl Iterator<Item = &'a str>,
 ) -> Result<(), ParquetError> {
@@ -164,7 +164,7 @@ fn optional<T: DataType>(
     column::<T>(group, &values.into_iter().flatten().collect::<Vec<_>>(), Some(&levels), None)
 }
 
-fn column<T: DataType>(
+pub(super) fn column<T: DataType>(
     group: &mut Group<'_>,
     values: &[T::T],
     definition: Option<&[i16]>,
