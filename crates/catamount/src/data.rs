@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use catamount_base::Progress;
 use catamount_data::{Making, Source, Summary, load, trace_lean};
-use catamount_traces::{Loaded, Split, Statistics, Steps, jsonl};
+use catamount_traces::{Format, Loaded, Split, Statistics, Steps, jsonl};
 use serde_json::json;
 
 use crate::environment;
@@ -192,6 +192,10 @@ fn convert(input: &Path, output: &Path) -> Result<()> {
     let traces = said(load(input)?).traces;
     let format = catamount_traces::write_any(output, &traces)?;
     println!("{} traces written to {} as {format}", traces.len(), output.display());
+    let annotated = traces.iter().any(|trace| trace.steps.iter().any(|s| s.annotated.is_some()));
+    if format == Format::Parquet && annotated {
+        eprintln!("their premises were not: Parquet, as we write it, has no place for them");
+    }
     Ok(())
 }
 

@@ -43,6 +43,8 @@ pub struct Arguments {
 
 /// The longest request.
 const LONGEST: u64 = 1 << 20;
+/// What can be asked for.
+const PATHS: [&str; 7] = ["/status", "/open", "/run", "/judge", "/check", "/file", "/close"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,6 +59,12 @@ struct Run {
 #[serde(deny_unknown_fields)]
 struct Close {
     session: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WholeFile {
+    text: String,
 }
 
 #[derive(Deserialize)]
@@ -177,13 +185,12 @@ impl Service {
             (Method::Post, "/run") => self.run(&body(request)?),
             (Method::Post, "/judge") => self.judge(&body(request)?),
             (Method::Post, "/check") => self.check(&body(request)?),
+            (Method::Post, "/file") => self.file(&body(request)?),
             (Method::Post, "/close") => self.close(&body(request)?),
-            (_, "/status" | "/open" | "/run" | "/judge" | "/check" | "/close") => {
+            (_, path) if PATHS.contains(&path) => {
                 Err(Refusal::new(405, "GET /status; POST everything else"))
             }
-            _ => {
-                Err(Refusal::new(404, "there are /open, /run, /judge, /check, /close and /status"))
-            }
+            _ => Err(Refusal::new(404, format!("there are {}", PATHS.join(", ")))),
         }
     }
 
@@ -244,13 +251,23 @@ impl Service {
 
     /// The final word on somebody else's claim, whose header and statement are held to the policy.
     fn check(&self, claim: &Claim) -> Result<Value, Refusal> {
-        let lean = self.lean.as_ref();
-        let lean = lean.ok_or_else(|| Refusal::new(404, "/check is for --env lean; use /judge"))?;
+        let lean = self.lean("/check is for --env lean; use /judge")?;
         let ruling = lean.rule(claim).map_err(|fault| Refusal::new(500, fault.0))?;
         match ruling.verdict {
             RulingVerdict::Error => Err(Refusal::new(500, ruling.reason)),
             RulingVerdict::Proved | RulingVerdict::Refused => Ok(json!(ruling)),
         }
+    }
+
+    /// What Lean says of a whole file.
+    fn file(&self, file: &WholeFile) -> Result<Value, Refusal> {
+        let lean = self.lean("/file is for --env lean")?;
+        let report = lean.report(&file.text).map_err(|fault| Refusal::new(422, fault.0))?;
+        Ok(json!(report))
+    }
+
+    fn lean(&self, otherwise: &str) -> Result<&Lean, Refusal> {
+        self.lean.as_deref().ok_or_else(|| Refusal::new(404, otherwise))
     }
 
     fn close(&self, close: &Close) -> Result<Value, Refusal> {

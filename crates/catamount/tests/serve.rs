@@ -88,6 +88,13 @@ fn a_theorem_is_opened_run_and_judged() {
     assert_eq!(ask("/check", header, &["exact id"]), "refused");
     assert_eq!(ask("/check", "", &["exact id"]), "proved");
 
+    let text = "theorem t : 1 = 1 := by\n  rfl\ntheorem u : 1 = 2 := by\n  sorry";
+    let (status, report) = service.post("/file", json!({ "text": text }));
+    assert_eq!((status, &report["outcome"]), (200, &json!("sorry")), "{report}");
+    assert_eq!(report["sorries"][0]["goal"], "⊢ 1 = 2");
+    assert_eq!(report["messages"][0]["line"], 3);
+    assert_eq!(service.post("/file", json!({ "text": "", "more": 1 })).0, 400);
+
     let (status, said) = service.ask("GET", "/status", "");
     assert_eq!((status, &said["sessions"]), (200, &json!(0)), "{said}");
 }
@@ -119,6 +126,7 @@ goal $p |- ( ph -> ( ps -> ph ) ) $= wph wps ax-1 $.
         ("POST", "/open", "{\"name\": \"nothing\"}", 422),
         ("POST", "/nothing", "{}", 404),
         ("POST", "/check", "{\"statement\": \"x\", \"tactics\": []}", 404),
+        ("POST", "/file", "{\"text\": \"\"}", 404),
         ("GET", "/open", "", 405),
         ("POST", "/run", "{\"session\": 99, \"tactic\": \"x\"}", 404),
         ("POST", "/close", "{\"session\": 99}", 404),

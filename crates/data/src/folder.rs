@@ -88,7 +88,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let trace = |name: &str, steps: usize| Trace {
             theorem: Theorem { name: name.into(), ..Theorem::default() },
-            steps: vec![Step { state: "x".into(), tactic: "y".into(), next: None }; steps],
+            steps: vec![Step { state: "x".into(), tactic: "y".into(), ..Step::default() }; steps],
         };
         let mut made = Folder::create(folder.path()).expect("created");
         for (part, name, steps) in [(0, "a", 1), (0, "b", 2), (2, "c", 3)] {

@@ -27,8 +27,11 @@ pub fn kept(target: &str) -> Result<Vec<Vec<u8>>> {
 
 /// Three traces.
 pub fn traces() -> Vec<Trace> {
-    let step =
-        |state: &str, tactic: &str| Step { state: state.into(), tactic: tactic.into(), next: None };
+    let step = |state: &str, tactic: &str| Step {
+        state: state.into(),
+        tactic: tactic.into(),
+        ..Step::default()
+    };
     let theorem = |name: &str, statement: &str| Theorem {
         name: name.into(),
         statement: statement.into(),

@@ -5,6 +5,7 @@ structure FileRequest where
   path : String
   module : String
   trace : Bool
+  messages : Bool           -- keep everything that Lean says, with its place
   proofs : Bool             -- elaborate proofs; otherwise the file's theorems are taken by their statements
   imports : Bool            -- take the file's own imports; otherwise it continues the context
   without : List String     -- imports to leave out
@@ -18,9 +19,11 @@ structure FileResult where
   stated : List Name        -- theorems whose proofs were not elaborated, the last one first
   theorems : Array Json
   errors : Array Json
+  messages : Array Json
+  gaps : Array Json
 
 def FileResult.fields (f : FileResult) : Fields :=
-  [("theorems", Json.arr f.theorems), ("errors", Json.arr f.errors)]
+  [("theorems", Json.arr f.theorems), ("errors", Json.arr f.errors), ("messages", Json.arr f.messages), ("sorries", Json.arr f.gaps)]
 
 /-- Commands before `in`, and the command they are about. -/
 partial def peelIn (stx : Syntax) (acc : Array Syntax) : Array Syntax × Syntax :=
@@ -65,11 +68,13 @@ def traceTheorem (req : FileRequest) (fm : FileMap) (snap : Snapshot) (thm : Syn
         else
           let inside ← insideName snap.cmd snap.id
           let shown := { (ctxOf inside) with env := st1.env }
-          let c : Flatten := { src := req.text, fm := fm, runs := runsOf st1.infoState, level := 2 }
+          let noted := notedIn st1.infoState
+          let c : Flatten := { src := req.text, fm := fm, runs := noted.runs, level := 2 }
           match (← replayBest snap shown c (body.getArg 1)) with
           | .error l => return tactics :: lossFields l
           | .ok (ss, r) =>
-            return [tactics, ("steps", Json.arr (stepsJson ss r.states 0 #[])), ("level", num r.level),
+            let w : Written := { src := req.text, fm := fm, uses := noted.uses, env := st1.env }
+            return [tactics, ("steps", Json.arr (stepsJson w ss r.states 0 #[])), ("level", num r.level),
                     ("axioms", Json.arr (nameArray r.axioms #[]))]
 
 def errorJson (line : Nat) (e : String) : Json := Json.mkObj [("line", num line), ("error", Json.str e)]
@@ -77,6 +82,14 @@ def errorJson (line : Nat) (e : String) : Json := Json.mkObj [("line", num line)
 def errorJsons (line : Nat) : List String → Array Json → Array Json
   | [], acc => acc
   | e :: es, acc => errorJsons line es (acc.push (errorJson line e))
+
+/-- Adds what Lean said of a command, if that is asked for. -/
+def said (req : FileRequest) (c : Ctx) (fm : FileMap) (log : MessageLog) (infos : InfoState) (r : FileResult) : BaseIO FileResult := do
+  if !req.messages then return r
+  else
+    let messages ← messagesJson log.toList r.messages
+    let gaps ← gapsJson c fm (notedIn infos).gaps 0 r.gaps
+    return { r with messages := messages, gaps := gaps }
 
 partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Command.Context) (ps : Parser.ModuleParserState)
     (r : FileResult) : BaseIO FileResult := do
@@ -87,16 +100,23 @@ partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Co
   let r ← (do match (← firstError log) with
     | some e => return { r with errors := r.errors.push (errorJson (lineOf fm ps'.pos.byteIdx) e) }
     | none => return r : BaseIO FileResult)
+  let r ← said req c fm log {} r
   if Parser.isTerminalCommand stx then return r
   else
-    let st0 := { r.after with messages := {}, infoState := { enabled := req.trace } }
+    let st0 := { r.after with messages := {}, infoState := { enabled := req.trace || req.messages } }
     let shortened := if req.proofs then none else withoutProof stx
     let toElaborate := match shortened with | some s => s | none => stx
     match (← (StateRefT'.run (Command.elabCommandTopLevel toElaborate cctx) st0).toBaseIO) with
-    | .error e => fileLoop req ictx cctx ps' { r with errors := r.errors.push (errorJson line (← exceptionText e)) }
+    | .error e =>
+      let text ← exceptionText e
+      let place := placeFields (fm.toPosition ⟨startPos stx⟩) (fm.toPosition ⟨endPos stx⟩)
+      let message := Json.mkObj (("severity", Json.str "error") :: ("text", Json.str text) :: place)
+      fileLoop req ictx cctx ps' { r with errors := r.errors.push (errorJson line text),
+                                          messages := if req.messages then r.messages.push message else r.messages }
     | .ok (_, st1) =>
       let errs ← errorTexts st1.messages.toList []
       let r := { r with errors := errorJsons line errs r.errors }
+      let r ← said req (ctxOf st1) fm st1.messages st1.infoState r
       let (pre, inner) := peelIn stx #[]
       let r ← (do match theoremNode inner with
         | none => return r
@@ -106,11 +126,11 @@ partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Co
             { name := fullName c.ns id, id := id, line := lineOf fm (startPos thm),
               cmd := { st0 with infoState := { enabled := false }, snapshotTasks := #[] }, before := pre, src := req.text,
               statement := textBetween req.text fm (startPos thm) (startPos (thm.getArg 3)), stated := r.stated }
-          let said ← traceTheorem req fm snap thm st1 errs
+          let traced ← traceTheorem req fm snap thm st1 errs
           let about := [("name", Json.str (nameText snap.name)), ("line", num snap.line), ("statement", Json.str snap.statement)]
           let stated := match shortened with | some _ => declaredName st1.env snap.name :: r.stated | none => r.stated
           return { r with snapshots := r.snapshots.push snap, stated := stated,
-                          theorems := r.theorems.push (Json.mkObj (appendFields about said)) } : BaseIO FileResult)
+                          theorems := r.theorems.push (Json.mkObj (appendFields about traced)) } : BaseIO FileResult)
       fileLoop req ictx cctx ps'
         { r with after := { st1 with messages := {}, infoState := { enabled := false }, snapshotTasks := #[] } }
 
@@ -159,7 +179,7 @@ def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileResult) :
     | .error e => return .error e
     | .ok st =>
       let cctx : Command.Context := { fileName := req.path, fileMap := ictx.fileMap, snap? := none, cancelTk? := none }
-      let r ← fileLoop req ictx cctx ps { after := st, snapshots := #[], stated := [], theorems := #[], errors := #[] }
+      let r ← fileLoop req ictx cctx ps { after := st, snapshots := #[], stated := [], theorems := #[], errors := #[], messages := #[], gaps := #[] }
       let done ← closeScopes { r.after with messages := {} }
       let patched ← (do
         if req.after == "" then return .ok done

@@ -114,13 +114,15 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     | none => return (noSuch "context", st)
     | some c =>
       let r ← runFile c { text := strField j "text", path := strField j "path", module := strField j "module",
-                          trace := boolField j "trace", proofs := boolField j "proofs", imports := boolField j "imports",
+                          trace := boolField j "trace", messages := boolField j "messages", proofs := boolField j "proofs", imports := boolField j "imports",
                           without := stringsField j "without", before := strField j "before", after := strField j "after",
                           save := strField j "save" }
       match r with
       | .error e => return (e.fields, st)
       | .ok f =>
-        return (ok (("ctx", num st.ctxs.size) :: f.fields),
+        -- What is only looked at is not kept: nobody asks for its theorems.
+        if boolField j "messages" then return (ok f.fields, st)
+        else return (ok (("ctx", num st.ctxs.size) :: f.fields),
                 { st with ctxs := st.ctxs.push (ctxOf f.after), files := st.files.push f.snapshots })
   | "ping" => return (ok [("states", num st.states.size)], st)
   | c => return (({ kind := "request", text := join3 "unknown command `" c "`" } : Problem).fields, st)

@@ -10,45 +10,90 @@ structure Run where
   goalsBefore : List MVarId
   goalsAfter : List MVarId
 
+/-- A constant that the source names. -/
+structure Use where
+  name : Name
+  pos : Nat
+  tail : Nat
+
+/-- A `sorry` in the source, and the goal it stands for: of a tactic, or an expected type of a term. -/
+structure Gap where
+  pos : Nat
+  tail : Nat
+  mctx : MetavarContext
+  goals : List MVarId
+  term : Option (LocalContext × Expr)
+
+/-- What the info trees of a command tell. -/
+structure Noted where
+  runs : Array Run
+  uses : Array Use
+  gaps : Array Gap
+
 abbrev Holes := List (MVarId × InfoTree)
 
 def lookupHole : Holes → MVarId → Option InfoTree
   | [], _ => none
   | (k, v) :: r, m => if k.name == m.name then some v else lookupHole r m
 
-def addRun (ti : TacticInfo) (acc : Array Run) : Array Run :=
-  match ti.stx.getPos? true, ti.stx.getTailPos? true with
-  | some p, some q => acc.push { kind := ti.stx.getKind, pos := p.byteIdx, tail := q.byteIdx, before := ti.mctxBefore,
-                                 after := ti.mctxAfter, goalsBefore := ti.goalsBefore, goalsAfter := ti.goalsAfter }
-  | _, _ => acc
+/-- Where syntax stands that was written, not made by a macro. -/
+def spanOf (stx : Syntax) : Option (Nat × Nat) :=
+  match stx.getPos? true, stx.getTailPos? true with
+  | some p, some q => some (p.byteIdx, q.byteIdx)
+  | _, _ => none
+
+def noteTactic (ti : TacticInfo) (acc : Noted) : Noted :=
+  match spanOf ti.stx with
+  | none => acc
+  | some (p, q) =>
+    let acc := { acc with runs := acc.runs.push { kind := ti.stx.getKind, pos := p, tail := q, before := ti.mctxBefore,
+                                                  after := ti.mctxAfter, goalsBefore := ti.goalsBefore, goalsAfter := ti.goalsAfter } }
+    if ti.stx.getKind == `Lean.Parser.Tactic.tacticSorry || ti.stx.getKind == `Lean.Parser.Tactic.tacticAdmit then
+      { acc with gaps := acc.gaps.push { pos := p, tail := q, mctx := ti.mctxBefore, goals := ti.goalsBefore, term := none } }
+    else acc
+
+/-- `mctx` is what the innermost context around it knows. -/
+def noteTerm (mctx : MetavarContext) (ti : TermInfo) (acc : Noted) : Noted :=
+  match spanOf ti.stx with
+  | none => acc
+  | some (p, q) =>
+    if ti.stx.getKind == `Lean.Parser.Term.sorry then
+      match ti.expectedType? with
+      | some type => { acc with gaps := acc.gaps.push { pos := p, tail := q, mctx := mctx, goals := [], term := some (ti.lctx, type) } }
+      | none => acc
+    else match ti.stx, ti.expr with
+      | .ident _ _ _ _, .const n _ => if ti.isBinder then acc else { acc with uses := acc.uses.push { name := n, pos := p, tail := q } }
+      | _, _ => acc
 
 mutual
-partial def walkTree (holes : Holes) (t : InfoTree) (acc : Array Run) : Array Run :=
+partial def walkTree (holes : Holes) (mctx : MetavarContext) (t : InfoTree) (acc : Noted) : Noted :=
   match t with
-  | .context _ t' => walkTree holes t' acc
+  | .context (.commandCtx c) t' => walkTree holes c.mctx t' acc
+  | .context _ t' => walkTree holes mctx t' acc
   | .node i cs =>
     let acc := match i with
-      | .ofTacticInfo ti => addRun ti acc
+      | .ofTacticInfo ti => noteTactic ti acc
+      | .ofTermInfo ti => noteTerm mctx ti acc
       | _ => acc
-    walkArray holes cs.tail 0 (walkNode holes cs.root acc)
+    walkArray holes mctx cs.tail 0 (walkNode holes mctx cs.root acc)
   | .hole m => match lookupHole holes m with
-    | some t' => walkTree holes t' acc
+    | some t' => walkTree holes mctx t' acc
     | none => acc
 
-partial def walkArray (holes : Holes) (a : Array InfoTree) (i : Nat) (acc : Array Run) : Array Run :=
+partial def walkArray (holes : Holes) (mctx : MetavarContext) (a : Array InfoTree) (i : Nat) (acc : Noted) : Noted :=
   match a[i]? with
   | none => acc
-  | some t => walkArray holes a (i + 1) (walkTree holes t acc)
+  | some t => walkArray holes mctx a (i + 1) (walkTree holes mctx t acc)
 
-partial def walkNode (holes : Holes) (n : PersistentArrayNode InfoTree) (acc : Array Run) : Array Run :=
+partial def walkNode (holes : Holes) (mctx : MetavarContext) (n : PersistentArrayNode InfoTree) (acc : Noted) : Noted :=
   match n with
-  | .leaf cs => walkArray holes cs 0 acc
-  | .node cs => walkNodes holes cs 0 acc
+  | .leaf cs => walkArray holes mctx cs 0 acc
+  | .node cs => walkNodes holes mctx cs 0 acc
 
-partial def walkNodes (holes : Holes) (a : Array (PersistentArrayNode InfoTree)) (i : Nat) (acc : Array Run) : Array Run :=
+partial def walkNodes (holes : Holes) (mctx : MetavarContext) (a : Array (PersistentArrayNode InfoTree)) (i : Nat) (acc : Noted) : Noted :=
   match a[i]? with
   | none => acc
-  | some t => walkNodes holes a (i + 1) (walkNode holes t acc)
+  | some t => walkNodes holes mctx a (i + 1) (walkNode holes mctx t acc)
 end
 
 mutual
@@ -70,9 +115,9 @@ partial def holesColliding (ks : Array MVarId) (vs : Array InfoTree) (i : Nat) (
   | _, _ => acc
 end
 
-def runsOf (s : InfoState) : Array Run :=
+def notedIn (s : InfoState) : Noted :=
   let holes := holesOf s.assignment.root []
-  walkArray holes s.trees.tail 0 (walkNode holes s.trees.root #[])
+  walkArray holes {} s.trees.tail 0 (walkNode holes {} s.trees.root { runs := #[], uses := #[], gaps := #[] })
 
 partial def findRun (rs : Array Run) (stx : Syntax) (i : Nat) : Option Run :=
   match rs[i]? with
@@ -87,9 +132,11 @@ inductive Known where
   | firstGoals
   | nothing
 
-/-- One step: its text, and the goals recorded around it. -/
+/-- One step: its text, where that stands in the source, and the goals recorded around it. -/
 structure Step where
   text : String
+  pos : Nat := 0            -- both 0 where the text is not the source's own
+  tail : Nat := 0
   before : MetavarContext
   after : MetavarContext
   goalsBefore : List MVarId
@@ -191,7 +238,7 @@ partial def flattenOne (c : Flatten) (t : Syntax) (rest : List MVarId) (known : 
   match findRun c.runs t 0 with
   | none => .error (noRun t)
   | some r =>
-    let one := acc.push { text := textOf c.src c.fm t, before := r.before, after := r.after,
+    let one := acc.push { text := textOf c.src c.fm t, pos := startPos t, tail := endPos t, before := r.before, after := r.after,
                           goalsBefore := unassigned r.before (appendGoals r.goalsBefore rest),
                           goalsAfter := unassigned r.after (appendGoals r.goalsAfter rest), known := known }
     if c.level == 0 then .ok one
@@ -208,7 +255,8 @@ partial def flattenOne (c : Flatten) (t : Syntax) (rest : List MVarId) (known : 
       | none => .ok one
       | some alts =>
         flattenAlternatives c (alts.getArg 2).getArgs 0
-          (acc.push { text := textBetween c.src c.fm (startPos t) (startPos alts), before := r.before, after := r.before,
+          (acc.push { text := textBetween c.src c.fm (startPos t) (startPos alts), pos := startPos t, tail := startPos alts,
+                      before := r.before, after := r.before,
                       goalsBefore := unassigned r.before (appendGoals r.goalsBefore rest), goalsAfter := [], known := .nothing })
 end
 

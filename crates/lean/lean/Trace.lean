@@ -152,9 +152,9 @@ def replayBest (snap : Snapshot) (shown : Ctx) (c : Flatten) (seq : Syntax) : Ba
         | .error _ => return .error e
     else return .error e
 
-partial def stepsJson (ss : Array Step) (states : Array String) (i : Nat) (acc : Array Json) : Array Json :=
+partial def stepsJson (w : Written) (ss : Array Step) (states : Array String) (i : Nat) (acc : Array Json) : Array Json :=
   match ss[i]?, states[i]?, states[i + 1]? with
   | some s, some b, some a =>
-    stepsJson ss states (i + 1) (acc.push (Json.mkObj [("state", Json.str b), ("tactic", Json.str s.text), ("next", Json.str a)]))
+    let step := [("state", Json.str b), ("tactic", Json.str s.text), ("next", Json.str a), ("annotated_tactic", w.annotated s)]
+    stepsJson w ss states (i + 1) (acc.push (Json.mkObj step))
   | _, _, _ => acc
-

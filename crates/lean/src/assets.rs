@@ -6,9 +6,12 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The proof server: one Lean module, kept in files of one concept each.
-pub(crate) const SERVER: &str = concat!(
-    include_str!("../lean/Server.lean"),
+/// How the proof server's module begins: what it imports.
+const SERVER_HEAD: &str = include_str!("../lean/Server.lean");
+/// Names that the compiler of the WebAssembly package does not find by itself.
+const STUBS: &str = include_str!("../lean/Stubs.lean");
+/// The rest of it, kept in files of one concept each.
+const SERVER_BODY: &str = concat!(
     include_str!("../lean/Base.lean"),
     include_str!("../lean/Context.lean"),
     include_str!("../lean/Policy.lean"),
@@ -23,15 +26,18 @@ pub(crate) const SERVER: &str = concat!(
     include_str!("../lean/Challenge.lean"),
     include_str!("../lean/Source.lean"),
     include_str!("../lean/Steps.lean"),
+    include_str!("../lean/Premises.lean"),
     include_str!("../lean/Trace.lean"),
+    include_str!("../lean/Messages.lean"),
     include_str!("../lean/File.lean"),
     include_str!("../lean/Serve.lean"),
 );
 
 /// What decides how a theorem is traced.
-const TRACER: [&str; 4] = [
+const TRACER: [&str; 5] = [
     include_str!("../lean/Source.lean"),
     include_str!("../lean/Steps.lean"),
+    include_str!("../lean/Premises.lean"),
     include_str!("../lean/Trace.lean"),
     include_str!("../lean/File.lean"),
 ];
@@ -42,15 +48,30 @@ pub(crate) fn tracer_key() -> String {
 }
 
 /// The judge: a module of its own, which elaborates nothing.
-pub(crate) const JUDGE: &str = concat!(
+const JUDGE: &str = concat!(
     include_str!("../lean/Judge.lean"),
     include_str!("../lean/Base.lean"),
     include_str!("../lean/Terms.lean"),
     include_str!("../lean/Verdict.lean"),
 );
 
-/// Both, by file name.
-pub(crate) const PROGRAMS: [(&str, &str); 2] = [("Server.lean", SERVER), ("Judge.lean", JUDGE)];
+/// The modules that the two programs are.
+pub(crate) const MODULES: [&str; 2] = ["Server", "Judge"];
+
+/// Both programs by module, as the WebAssembly package compiles them.
+pub(crate) fn wasm_programs() -> [(&'static str, String); 2] {
+    programs(STUBS)
+}
+
+/// Both programs by module, as a toolchain runs them.
+pub(crate) fn native_programs() -> [(&'static str, String); 2] {
+    programs("")
+}
+
+fn programs(prelude: &str) -> [(&'static str, String); 2] {
+    let [server, judge] = MODULES;
+    [(server, [SERVER_HEAD, prelude, SERVER_BODY].concat()), (judge, JUDGE.to_owned())]
+}
 
 /// The scripts of the WebAssembly host, by file name.
 pub(crate) const SCRIPTS: [(&str, &str); 6] = [

@@ -86,8 +86,8 @@ pub(crate) fn folders(cache: &Path) -> Folders {
     let mut runtime_parts: Vec<&[u8]> = SUMS.iter().map(|(_, sum)| sum.as_bytes()).collect();
     runtime_parts.extend(&scripts);
     let runtime_key = assets::sha256(&runtime_parts);
-    let programs = [runtime_key.as_bytes(), assets::SERVER.as_bytes(), assets::JUDGE.as_bytes()];
-    let server_key = assets::sha256(&programs);
+    let [(_, server), (_, judge)] = assets::wasm_programs();
+    let server_key = assets::sha256(&[runtime_key.as_bytes(), server.as_bytes(), judge.as_bytes()]);
     Folders {
         runtime: cache.join(format!("runtime-{}", &runtime_key[..16])),
         server: cache.join(format!("server-{}", &server_key[..16])),
@@ -190,8 +190,9 @@ fn server(node: &Node, runtime: &Path, folder: &Path) -> Result<(), Error> {
     let source = folder.join("source");
     let doing = "writing the sources of server and judge";
     fs::create_dir_all(&source).map_err(|e| Error::prepare(doing, e))?;
-    for (name, text) in assets::PROGRAMS {
-        fs::write(source.join(name), text).map_err(|e| Error::prepare(doing, e))?;
+    for (name, text) in assets::wasm_programs() {
+        fs::write(source.join(name).with_extension("lean"), text)
+            .map_err(|e| Error::prepare(doing, e))?;
     }
     let out = folder.join("lib");
     fs::create_dir_all(&out).map_err(|e| Error::prepare(doing, e))?;

@@ -60,7 +60,9 @@ impl Compiled {
         let store = Store::open(prepared)?;
         let view = store.view(&order)?;
         let launch = Launch::Wasm(prepared.clone()).with_library(&view.folder, true);
-        let options = Arc::new(options.clone());
+        // Whoever compiles a library can wait: a busy machine is no reason to give up half-way.
+        let start_limit = options.start_limit.max(options.file_limit);
+        let options = Arc::new(Options { start_limit, ..options.clone() });
         let seen = Mutex::default();
         Ok(Compiled { library, order, view, store, launch, options, seen })
     }

@@ -127,7 +127,8 @@ fn names() -> String {
     BUNDLED.map(|(name, _)| name).join(", ")
 }
 
-fn git(folder: &Path, args: &[&str]) -> Result<String, String> {
+/// What git says in a folder.
+pub(crate) fn git(folder: &Path, args: &[&str]) -> Result<String, String> {
     let out = Command::new("git")
         .arg("-C")
         .arg(folder)

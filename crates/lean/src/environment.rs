@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use catamount_base::Content;
@@ -14,6 +14,7 @@ use catamount_traces::Theorem;
 use crate::assets;
 use crate::cache;
 use crate::challengers::Challengers;
+use crate::checkouts::Checkouts;
 use crate::compile::{Compiled, all_files};
 use crate::error::Error;
 use crate::found::Found;
@@ -34,8 +35,12 @@ pub struct Lean {
     pub(crate) launch: Launch,
     library: Option<Sources>,
     pub(crate) pool: Pool,
+    /// Processes that elaborate whole files, and nothing else: a file may run code of its own.
+    pub(crate) files: Pool,
     pub(crate) challengers: Challengers,
     pub(crate) judges: Judges,
+    /// Where the theorems' files come from, looked up when a theorem first says where it is from.
+    checkouts: OnceLock<Checkouts>,
     /// Terms that sessions have handed over.
     pub(crate) found: Arc<Found>,
     pub(crate) warnings: Mutex<BTreeSet<String>>,
@@ -66,13 +71,27 @@ impl Lean {
             });
         }
         let options = Arc::new(options);
-        let pool = Pool::new(
-            (0..options.workers.max(1)).map(|_| Worker::new(launch.clone(), Arc::clone(&options))),
-        );
+        let pool = || {
+            let worker = |_| Worker::new(launch.clone(), Arc::clone(&options));
+            Pool::new((0..options.workers.max(1)).map(worker))
+        };
+        let (pool, files) = (pool(), pool());
         let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);
         let judges = Judges::new(launch.judge(), Arc::clone(&options));
         let (found, warnings) = (Arc::default(), Mutex::default());
-        Ok(Lean { options, launch, library, pool, challengers, judges, found, warnings })
+        let checkouts = OnceLock::new();
+        Ok(Lean {
+            options,
+            launch,
+            library,
+            pool,
+            files,
+            challengers,
+            judges,
+            checkouts,
+            found,
+            warnings,
+        })
     }
 
     /// Starts all workers, side by side, with the default imports.
@@ -122,16 +141,43 @@ impl Lean {
     /// `host/ir-to-olean.cjs`), so nobody may reason about them.
     pub(crate) fn own_module(&self, header: &str) -> Option<String> {
         let (named, _) = split_imports(header);
-        let own = |module: &String| {
-            assets::PROGRAMS.iter().any(|(file, _)| file.trim_end_matches(".lean") == module)
-        };
+        let own = |module: &String| assets::MODULES.contains(&module.as_str());
         named.into_iter().find(own).filter(|_| matches!(self.launch, Launch::Wasm(_)))
+    }
+
+    /// What is imported where these modules are named, and where none is.
+    fn imports(&self, named: &[String]) -> Vec<String> {
+        if named.is_empty() {
+            return self.options.imports.clone();
+        }
+        // As in any Lean file, `Init` is there whatever else is imported.
+        let others = named.iter().filter(|module| *module != "Init").cloned();
+        iter::once("Init".to_owned()).chain(others).collect()
+    }
+
+    /// The modules that a text imports, those of the library compiled if they are not yet.
+    pub(crate) fn imports_of(&self, text: &str) -> Result<Vec<String>, Error> {
+        let (named, _) = split_imports(text);
+        if let Some(Sources::Compiled(compiled)) = &self.library {
+            for module in &named {
+                if let Some(source) = compiled.library.local(module)? {
+                    compiled.need(&source.path)?;
+                }
+            }
+        }
+        Ok(self.imports(&named))
     }
 
     /// Where a theorem stands and how the server finds it there.
     pub(crate) fn locate(&self, theorem: &Theorem, owner: Owner) -> Result<(Place, Target), Error> {
         match (&theorem.file, &theorem.header) {
             (Some(file), None) => {
+                if theorem.commit.is_some() {
+                    let checkouts = self.checkouts.get_or_init(|| Checkouts::of(&self.options));
+                    if let Some(why) = checkouts.disagreement(theorem) {
+                        return Err(Error::File { path: file.into(), why });
+                    }
+                }
                 let library = self.library.as_ref().ok_or_else(|| Error::File {
                     path: file.into(),
                     why: format!(
@@ -150,14 +196,7 @@ impl Lean {
             }
             (_, header) => {
                 let (named, rest) = split_imports(header.as_deref().unwrap_or_default());
-                // As in any Lean file, `Init` is there whatever else is imported.
-                let with_init = || {
-                    iter::once("Init".to_owned())
-                        .chain(named.iter().filter(|m| *m != "Init").cloned())
-                        .collect()
-                };
-                let imports =
-                    if named.is_empty() { self.options.imports.clone() } else { with_init() };
+                let imports = self.imports(&named);
                 let place = Place { imports, text: PlaceText::Header(rest.to_owned()), owner };
                 Ok((place, Target::Statement(theorem.statement.clone())))
             }
@@ -313,12 +352,14 @@ pub(crate) fn launch(host: &Host) -> Result<Launch, Error> {
 
 /// Writes the sources of server and judge where `lean --run` can read them.
 fn native_server(folder: &Path) -> Result<std::path::PathBuf, Error> {
-    let key = assets::sha256(&[assets::SERVER.as_bytes(), assets::JUDGE.as_bytes()]);
+    let programs = assets::native_programs();
+    let key = assets::sha256(&programs.each_ref().map(|(_, text)| text.as_bytes()));
     let folder = folder.join(format!("native-{}", &key[..16]));
     let doing = || format!("writing to {}", folder.display());
     std::fs::create_dir_all(&folder).map_err(|e| Error::prepare(doing(), e))?;
-    for (name, text) in assets::PROGRAMS {
-        std::fs::write(folder.join(name), text).map_err(|e| Error::prepare(doing(), e))?;
+    for (name, text) in programs {
+        std::fs::write(folder.join(name).with_extension("lean"), text)
+            .map_err(|e| Error::prepare(doing(), e))?;
     }
     Ok(folder.join("Server.lean"))
 }

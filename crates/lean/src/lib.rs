@@ -29,6 +29,7 @@ mod certificate;
 mod challenge;
 mod challengers;
 mod check;
+mod checkouts;
 mod child;
 mod compile;
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod environment;
 mod error;
 mod escape;
 mod export;
+mod file_report;
 mod found;
 mod judge;
 mod launch;
@@ -77,6 +79,7 @@ pub use doctor::{Finding, diagnose, self_test};
 pub use environment::Lean;
 pub use error::Error;
 pub use export::export;
+pub use file_report::{FileOutcome, FileReport, Message, Sorry};
 pub use options::{Host, Kernel, Options, PROVER, STANDARD_AXIOMS};
 pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, trace, trace_corpus};
 

@@ -207,7 +207,13 @@ pub fn trace_corpus(
         };
         Ok(library.files(root)?.into_iter().filter(named).collect())
     })?;
-    compiled_files(&compiled, |source| root.join(&source.path).is_file(), progress)
+    let own = |source: &Source| root.join(&source.path).is_file();
+    let mut report = compiled_files(&compiled, own, progress)?;
+    for trace in &mut report.traces {
+        trace.theorem.url = Some(recipe.repository.clone());
+        trace.theorem.commit = Some(recipe.commit.clone());
+    }
+    Ok(report)
 }
 
 /// Traces those files of a library that are `asked` for, compiling all of it on the way.

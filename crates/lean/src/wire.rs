@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::file_report::{Message, Sorry};
+
 /// What is asked of the server.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "cmd", rename_all = "lowercase")]
@@ -18,6 +20,7 @@ pub(crate) enum Request<'a> {
         path: &'a str,
         module: &'a str,
         trace: bool,
+        messages: bool,
         proofs: bool,
         imports: bool,
         without: &'a [String],
@@ -117,6 +120,10 @@ pub(crate) struct Reply {
     pub theorems: Vec<FileTheorem>,
     #[serde(default)]
     pub errors: Vec<FileError>,
+    #[serde(default)]
+    pub messages: Vec<Message>,
+    #[serde(default)]
+    pub sorries: Vec<Sorry>,
 }
 
 impl Reply {

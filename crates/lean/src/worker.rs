@@ -268,6 +268,7 @@ impl Worker {
             path: &source.path,
             module: &source.module,
             trace: task.trace,
+            messages: false,
             proofs: task.proofs,
             imports: true,
             without: &source.without,
@@ -276,6 +277,31 @@ impl Worker {
             save: task.save,
         };
         let limit = self.options.file_limit;
+        self.demand(&request, limit)
+    }
+
+    /// Elaborates a text on top of what the process has imported, for what Lean says of it; nothing
+    /// of it is kept.
+    pub fn look_at(&mut self, text: &str, limit: Duration) -> Result<Reply, Trouble> {
+        // Where the compiler lacks what it needs, a definition must not fail for that.
+        let before = match self.options.host {
+            Host::Native { .. } => "",
+            Host::Wasm { .. } => "noncomputable section",
+        };
+        let request = Request::File {
+            ctx: 0,
+            text,
+            path: "file.lean",
+            module: "File",
+            trace: false,
+            messages: true,
+            proofs: true,
+            imports: false,
+            without: &[],
+            before,
+            after: "",
+            save: "",
+        };
         self.demand(&request, limit)
     }
 }

@@ -187,7 +187,7 @@ fn one(
         trace.steps.push(Step {
             state: texts.state(database, &replay.board, replay.state),
             tactic: text,
-            next: None,
+            ..Step::default()
         });
         replay.apply(database, &read)?;
         let proofs = database.assertion(*id).mandatory.iter().zip(children);

@@ -8,7 +8,7 @@
 //! use catamount_traces::{Step, Theorem, Trace};
 //!
 //! let step = |state: &str, tactic: &str| {
-//!     Step { state: state.into(), tactic: tactic.into(), next: None }
+//!     Step { state: state.into(), tactic: tactic.into(), ..Step::default() }
 //! };
 //! let theorem = Theorem { name: "t".into(), ..Theorem::default() };
 //! let steps = vec![step("⊢ p → q", "intro h"), step("h : p\n⊢ q", "exact h")];

@@ -11,7 +11,7 @@ fn trace(name: &str, steps: &[(&str, &str)]) -> Trace {
     let step = |(state, tactic): &(&str, &str)| Step {
         state: (*state).into(),
         tactic: (*tactic).into(),
-        next: None,
+        ..Step::default()
     };
     Trace {
         theorem: Theorem { name: name.into(), ..Theorem::default() },

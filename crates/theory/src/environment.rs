@@ -19,6 +19,7 @@ impl ProofTree {
             } else {
                 self.name(t + 1).to_string()
             }),
+            ..Step::default()
         };
         Trace {
             theorem: Theorem { name: theorem.into(), ..Theorem::default() },

@@ -52,7 +52,7 @@ mod tests {
     fn trace(name: &str, statement: &str) -> Trace {
         let theorem =
             Theorem { name: name.into(), statement: statement.into(), ..Theorem::default() };
-        let step = Step { state: statement.into(), tactic: "t".into(), next: None };
+        let step = Step { state: statement.into(), tactic: "t".into(), ..Step::default() };
         Trace { theorem, steps: vec![step] }
     }
 

@@ -9,14 +9,16 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use catamount_base::AtomicFile;
 
-use crate::{Error, Step, Theorem, Trace, input};
+use crate::{Annotated, Error, Step, Theorem, Trace, input};
 
 /// What Lean prints once nothing is left to prove.
 const NO_GOALS: &str = "no goals";
+/// Where a tactic's premises are.
+const ANNOTATED: &str = "annotated_tactic";
 
 /// One theorem of a LeanDojo file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,7 +73,7 @@ impl Entry {
             tactic: step.tactic.clone(),
             state_before: step.state.clone(),
             state_after: after(at),
-            extra: Map::new(),
+            extra: step.annotated.iter().map(|it| (ANNOTATED.to_owned(), json!(it))).collect(),
         });
         let theorem = &trace.theorem;
         let statement = (!theorem.statement.is_empty())
@@ -102,6 +104,8 @@ impl Entry {
             } else {
                 traced.state_after.clone()
             }),
+            // What some mirrors put there instead is not for us to judge.
+            annotated: traced.extra.get(ANNOTATED).and_then(|it| Annotated::deserialize(it).ok()),
         };
         Trace {
             theorem: Theorem {

@@ -16,6 +16,7 @@
 //!         state: "⊢ p ∧ q → q ∧ p".into(),
 //!         tactic: "tauto".into(),
 //!         next: Some(String::new()),
+//!         ..Step::default()
 //!     }],
 //! };
 //! let mut bytes = Vec::new();
@@ -37,6 +38,7 @@ mod layout;
 pub mod leandojo;
 mod manifest;
 pub mod parquet;
+mod premise;
 mod scored;
 mod split;
 mod statistics;
@@ -50,6 +52,7 @@ pub use format::{Format, Loaded, Skipped, detect, read_any, write_any};
 pub use input::{Input, shards};
 pub use layout::{PROMPT, SEPARATOR, prompt};
 pub use manifest::{FileEntry, MANIFEST, Manifest, Origin};
+pub use premise::{Annotated, Premise};
 pub use scored::LogP;
 pub use split::{Parts, Share, Split, text_key};
 pub use statistics::{Quantiles, Statistics};

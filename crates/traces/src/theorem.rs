@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Origin;
+use crate::premise::{self, Annotated};
 
 /// A theorem to prove. What identifies it depends on the environment: Metamath needs the label
 /// alone, Lean needs either the file it stands in or the header commands that precede its
@@ -52,6 +53,14 @@ pub struct Step {
     /// left to prove.
     #[serde(default, alias = "state_after", skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// The premises that the tactic names, where the source of the trace recorded them.
+    #[serde(
+        default,
+        rename = "annotated_tactic",
+        deserialize_with = "premise::if_it_is_one",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub annotated: Option<Annotated>,
 }
 
 /// A demonstrated proof: x_0, y*_1, x_1, ..., y*_L, QED.

@@ -42,7 +42,7 @@ fn any_trace() -> impl Strategy<Value = Trace> {
             theorem: Theorem { name: String::new(), statement, header, file, line, url, commit },
             steps: steps
                 .into_iter()
-                .map(|(state, tactic, next)| Step { state, tactic, next })
+                .map(|(state, tactic, next)| Step { state, tactic, next, annotated: None })
                 .collect(),
         },
     )
@@ -109,11 +109,13 @@ fn sample(name: &str) -> Trace {
                 state: "⊢ p ∧ q → q".into(),
                 tactic: "intro h".into(),
                 next: Some("h : p ∧ q\n⊢ q".into()),
+                ..Step::default()
             },
             Step {
                 state: "h : p ∧ q\n⊢ q".into(),
                 tactic: "exact h.2".into(),
                 next: Some(String::new()),
+                ..Step::default()
             },
         ],
     }
@@ -123,7 +125,8 @@ const LEANDOJO: &str = r#"[
   {"file_path": "A.lean", "full_name": "A.one", "start": [3, 1], "end": [5, 9], "commit": "c0ffee",
       "url": "https://example.org/a",
    "traced_tactics": [
-     {"tactic": "constructor", "annotated_tactic": ["constructor", []], "state_before": "⊢ p ∧ q",
+     {"tactic": "constructor", "annotated_tactic": ["<a>constructor</a>", [{"full_name": "C.d",
+       "def_path": "C.lean", "def_pos": [4, 9], "def_end_pos": [4, 12]}]], "state_before": "⊢ p ∧ q",
       "state_after": "case left\n⊢ p\n\ncase right\n⊢ q"},
      {"tactic": "all_goals assumption", "state_before": "case left\n⊢ p\n\ncase right\n⊢ q",
          "state_after": "no goals"}]},
@@ -148,9 +151,28 @@ fn leandojo_keeps_what_it_does_not_know() {
     assert_eq!(trace.steps[0].next.as_deref(), Some("case left\n⊢ p\n\ncase right\n⊢ q"));
     assert_eq!(trace.steps[1].next.as_deref(), Some(""));
     assert_eq!((trace.theorem.file.as_deref(), trace.theorem.line), (Some("A.lean"), Some(3)));
+    let premise = &trace.steps[0].annotated.as_ref().unwrap().1[0];
+    assert_eq!((premise.full_name.as_str(), premise.def_pos), ("C.d", Some([4, 9])));
+    assert_eq!(trace.steps[1].annotated, None);
     let again = Entry::new(&trace);
+    assert_eq!(again.traced_tactics, entries[0].traced_tactics);
     assert_eq!(again.traced_tactics[1].state_after, "no goals");
     assert_eq!(again.trace(), trace);
+}
+
+#[test]
+fn premises_go_from_leandojo_to_lines_and_back() {
+    let folder = TempDir::new().unwrap();
+    let traces = read_any(&put(&folder, "in.json", LEANDOJO)).unwrap().traces;
+    for name in ["out.jsonl", "out.json"] {
+        let path = folder.path().join(name);
+        write_any(&path, &traces).unwrap();
+        assert_eq!(read_any(&path).unwrap().traces, traces, "{name}");
+    }
+    // What is there under the same name and is something else is no reason to refuse a file.
+    let line = r#"{"name":"a","steps":[{"state":"s","tactic":"t","annotated_tactic":"t"}]}"#;
+    let odd = read_any(&put(&folder, "odd.jsonl", line)).unwrap().traces;
+    assert_eq!(odd[0].steps[0].annotated, None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use catamount_traces::{Share, Split, Statistics, Step, Steps, Theorem, Trace, te
 fn trace(name: &str, statement: &str) -> Trace {
     Trace {
         theorem: Theorem { name: name.into(), statement: statement.into(), ..Theorem::default() },
-        steps: vec![Step { state: statement.into(), tactic: "t".into(), next: None }],
+        steps: vec![Step { state: statement.into(), tactic: "t".into(), ..Step::default() }],
     }
 }
 

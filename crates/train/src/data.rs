@@ -263,7 +263,7 @@ mod tests {
         let step = |n: usize| catamount_traces::Step {
             state: "x ".repeat(n),
             tactic: "y".into(),
-            next: None,
+            ..Default::default()
         };
         let trace = |name: &str, lengths: &[usize]| Trace {
             theorem: catamount_traces::Theorem { name: name.into(), ..Default::default() },

@@ -3,6 +3,7 @@
 mod attacks;
 mod building;
 mod faults;
+mod files;
 mod fuzz;
 mod judging;
 mod kernels;

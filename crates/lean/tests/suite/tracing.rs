@@ -4,6 +4,7 @@ use std::fs;
 
 use catamount_lean::{Options, trace};
 use catamount_search::{Checked, Environment, StateId, Verdict};
+use catamount_traces::{Annotated, Premise};
 
 use crate::setup::{lean, options, traced};
 
@@ -35,6 +36,12 @@ fn the_bundled_library_traces_and_replays() {
             }
         }
     }
+    // Premises of core Lean: the package has their names and modules, and no positions.
+    let annotated =
+        report.traces.iter().flat_map(|t| &t.steps).filter_map(|s| s.annotated.as_ref());
+    let premises: Vec<&Premise> = annotated.flat_map(|Annotated(_, premises)| premises).collect();
+    assert!(premises.iter().any(|p| p.def_path == "Init/Core.lean" && p.def_pos.is_none()));
+    assert!(premises.iter().all(|p| !p.full_name.is_empty() && p.def_path.ends_with(".lean")));
     let last = report.traces.last().unwrap();
     let tactics: Vec<String> = last.steps.iter().map(|s| s.tactic.clone()).collect();
     assert!(matches!(lean().check(&last.theorem, &tactics).unwrap(), Checked::Proved { .. }));
@@ -111,6 +118,15 @@ fn files_that_import_each_other_are_elaborated_in_order() {
     assert_eq!(report.problems, []);
     let names: Vec<&str> = report.traces.iter().map(|t| t.theorem.name.as_str()).collect();
     assert_eq!(names, ["B.two_eq", "a"]);
+    let Annotated(text, premises) = report.traces[1].steps[0].annotated.clone().unwrap();
+    assert_eq!(text, "rw [<a>B.two_eq</a>]");
+    let two_eq = Premise {
+        full_name: "B.two_eq".into(),
+        def_path: "Sub/B.lean".into(),
+        def_pos: Some([3, 9]),
+        def_end_pos: Some([3, 15]),
+    };
+    assert_eq!(premises, [two_eq]);
     let lean = catamount_lean::Lean::new(options).unwrap();
     let mut session = lean.open(&report.traces[1].theorem).unwrap();
     assert_eq!(session.root(), "⊢ B.two = 2");

@@ -187,7 +187,7 @@ mod tests {
     fn files_of_every_codec_on_the_hub_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
-        let step = Step { state: "⊢ p".into(), tactic: "simp".into(), next: None };
+        let step = Step { state: "⊢ p".into(), tactic: "simp".into(), ..Step::default() };
         let theorem = Theorem {
             name: "t".into(),
             url: Some("https://example.org/r".into()),

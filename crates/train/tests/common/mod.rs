@@ -29,6 +29,7 @@ pub fn traces(n: usize) -> Vec<Trace> {
                 state: state(s),
                 tactic: format!("take {}", symbols[s]),
                 next: Some(state(s + 1)),
+                ..Step::default()
             };
             let theorem =
                 Theorem { name: format!("sum{i}"), statement: state(0), ..Theorem::default() };
