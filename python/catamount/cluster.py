@@ -26,6 +26,10 @@ PATIENCE = 5.0
 """Seconds that an address may take to answer at all."""
 BEAT = 10.0
 """Seconds between two signs of life of a task, at most."""
+START = 300.0
+"""Seconds that prover workers may take to start."""
+USES = 2.0
+"""Seconds between two questions to a prover how busy it has been."""
 
 
 def reachable(address: str) -> str | None:
@@ -41,31 +45,30 @@ def reachable(address: str) -> str | None:
 
 
 class Objects:
-    """Files of the study in Ray's object store, each there once as long as it does not change."""
+    """Files of studies in Ray's object store, each there once as long as it does not change."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         self.known: dict[str, tuple[tuple[int, int], Any]] = {}
 
     def forget(self) -> None:
         """Files are put there again when they are next asked for."""
         self.known.clear()
 
-    def of(self, paths: list[str]) -> list[Any]:
-        """References to the files at some paths, or below them."""
-        return [self.reference(path) for path in sorted(set(names(self.folder, paths)))]
+    def of(self, folder: str, paths: list[str]) -> list[Any]:
+        """References to the files at some paths of a folder, or below them."""
+        return [self.reference(folder, path) for path in sorted(set(names(folder, paths)))]
 
-    def reference(self, path: str) -> Any:
+    def reference(self, folder: str, path: str) -> Any:
         """A reference to one file as it is now."""
         import ray
 
-        whole = os.path.join(self.folder, path)
+        whole = os.path.join(folder, path)
         status = os.stat(whole)
         mark = (status.st_mtime_ns, status.st_size)
-        if path not in self.known or self.known[path][0] != mark:
+        if whole not in self.known or self.known[whole][0] != mark:
             with open(whole, "rb") as file:
-                self.known[path] = (mark, ray.put((path, file.read())))
-        return self.known[path][1]
+                self.known[whole] = (mark, ray.put((path, file.read())))
+        return self.known[whole][1]
 
 
 class Task:
@@ -105,7 +108,11 @@ class Bridge:
         ray.cloudpickle.register_pickle_by_value(node)
         self.hello, self.say = hello, say
         self.patience = float(hello["patience"])
-        self.objects = Objects(hello["folder"]) if hello["objects"] else None
+        self.objects = Objects() if hello["objects"] else None
+        self.provers: list[Any] = []
+        self.uses: dict[Any, Any] = {}
+        """What provers were asked about their use, by the references to their answers."""
+        self.asked_uses = 0.0
         self.tasks: dict[Any, Task] = {}
         self.work = ray.remote(node.work)
         self.kill = ray.remote(node.end)
@@ -119,13 +126,59 @@ class Bridge:
         options = {"num_cpus": needs["cpus"], "num_gpus": needs["gpus"], "memory": needs["memory"]}
         if task.failed_on is not None:
             options["scheduling_strategy"] = NodeLabelSchedulingStrategy({"ray.io/node-id": NotIn(task.failed_on)})
-        files = None if self.objects is None else self.objects.of(order["inputs"])
+        files = None if self.objects is None else self.objects.of(order["folder"], order["inputs"])
         beat = min(BEAT, self.patience / 3)
         asked = self.work.options(**options, num_returns="streaming", max_retries=0, name=task.name)
-        paths = (hello["here"], hello["folder"])
+        provers = self.provers if order["provers"] else []
+        paths = (hello["here"], order["folder"])
         task.forget()
-        stream = asked.remote(hello["program"], order["arguments"], *paths, needs["cpus"], files, order["outputs"], beat)
+        stream = asked.remote(
+            hello["program"], order["arguments"], *paths, needs["cpus"], files, order["outputs"], beat, provers
+        )
         self.tasks[stream] = task
+
+    def hire(self, order: dict[str, Any]) -> None:
+        """Starts prover workers, and says so once all are there."""
+        import ray
+
+        needs = order["needs"]
+        room = {"num_cpus": needs["cpus"], "memory": needs["memory"], "scheduling_strategy": "SPREAD"}
+        # One that is lost is started again, elsewhere if need be; what it was asked meanwhile waits.
+        again = {"max_restarts": -1, "max_task_retries": -1, "max_concurrency": 4}
+        actor = ray.remote(node.Prover).options(**room, **again)
+        start = (self.hello["program"], order["arguments"], self.hello["here"])
+        self.provers = [actor.remote(*start) for _ in range(order["count"])]
+        try:
+            self.say("provers", ray.get([prover.use.remote() for prover in self.provers], timeout=START))
+        except ray.exceptions.GetTimeoutError:
+            reason = f"of {order['count']} prover workers not all have started within {START:g} s; is there room for them?"
+            self.say("refused", {"reason": reason})
+        except ray.exceptions.RayError as error:
+            self.say("refused", {"reason": f"a prover worker cannot be started: {last_line(error)}"})
+
+    def ask_provers(self) -> None:
+        """Hears how busy provers have been, now and then. One that is being replaced answers when it is there again."""
+        import ray
+
+        ready, _ = ray.wait(list(self.uses), num_returns=len(self.uses), timeout=0) if self.uses else ([], [])
+        heard = []
+        for reference in ready:
+            prover = self.uses.pop(reference)
+            try:
+                heard.append(ray.get(reference))
+            except ray.exceptions.ActorDiedError as error:
+                self.provers.remove(prover)
+                self.say("lost", {"name": "a prover worker", "reason": last_line(error)})
+            except (ray.exceptions.RayError, OSError):
+                continue
+        if heard:
+            self.say("provers", heard)
+        if time.monotonic() - self.asked_uses > USES:
+            self.asked_uses = time.monotonic()
+            waiting = list(self.uses.values())
+            for prover in self.provers:
+                if prover not in waiting:
+                    self.uses[prover.use.remote()] = prover
 
     def look(self) -> None:
         """Hears what is said, passes on what has ended, and ends what hangs."""
@@ -147,6 +200,7 @@ class Bridge:
         for task in self.tasks.values():
             if task.hangs(self.patience):
                 self.end_the_hanging(task)
+        self.ask_provers()
 
     def mourn(self, task: Task, error: Exception) -> None:
         """A task has ended without a last word: why decides who does it now."""
@@ -172,7 +226,7 @@ class Bridge:
             return
         # The stamp, which says that a step is done, comes after what it made.
         for path in sorted(made, key=lambda path: path.startswith("steps")):
-            put(self.hello["folder"], path, made[path])
+            put(task.order["folder"], path, made[path])
         ended.pop("node_id")
         self.say("ended", {"number": task.number, **ended})
 
@@ -225,12 +279,21 @@ class Bridge:
 
         for stream in list(self.tasks):
             ray.cancel(stream, force=True)
+        for prover in self.provers:
+            ray.kill(prover)
+        self.provers = []
 
 
 def first_line(error: Exception) -> str:
     """What an error of Ray's says before it goes into details."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
+
+
+def last_line(error: Exception) -> str:
+    """What an error of Ray's says after its details: the cause."""
+    lines = str(error).strip().splitlines()
+    return lines[-1][-500:] if lines else type(error).__name__
 
 
 def connect(hello: dict[str, Any]) -> list[dict[str, Any]] | str:
@@ -308,6 +371,8 @@ def main() -> None:
         message = json.loads(line) if line else {}
         if "task" in message:
             bridge.begin(Task(message["task"]))
+        elif "provers" in message:
+            bridge.hire(message["provers"])
         elif "stop" in message:
             bridge.stop()
         elif bridge.tasks:

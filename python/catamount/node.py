@@ -1,4 +1,4 @@
-"""What a node of a Ray cluster does: says what it has, runs the program, and says that it is alive.
+"""What a node of a Ray cluster does: says what it has, runs the program, serves a prover, and says that it is alive.
 
 Sent to nodes by value, so that they need the program and Ray, but not this package.
 """
@@ -60,8 +60,10 @@ def work(
     files: list[Any] | None,
     outputs: list[str],
     beat: float,
+    provers: list[Any],
 ) -> Iterator[dict[str, Any]]:
-    """Does a task on this node: in the study's folder, or with files that came along in one of its own.
+    """Does a task on this node: in the study's folder, or with files that came along in one of its own; with provers elsewhere,
+    if there are any.
 
     Says where it runs at once, every `beat` seconds whether it is at work, and at last how it ended.
     """
@@ -71,8 +73,11 @@ def work(
     node = ray.get_runtime_context().get_node_id()
     place = {"node": f"{socket.gethostname()} ({node[:8]})", "node_id": node}
     yield {"alive": True, "processes": [os.getpid()], **place}
-    own = None
+    own = directory = None
     try:
+        if provers:
+            directory = Directory(provers)
+            arguments = [*arguments, "--provers", directory.path]
         if files is not None:
             own = tempfile.mkdtemp(prefix="catamount-")
             for path, content in ray.get(files):
@@ -112,11 +117,107 @@ def work(
         process.stdin.close()
         made = below(own, outputs) if own is not None and code == 0 else {}
     finally:
+        if directory is not None:
+            directory.close()
         if own is not None:
             shutil.rmtree(own, ignore_errors=True)
     seconds = time.monotonic() - begun
     words = "".join(said)[-2000:]
     yield {"code": code, "seconds": seconds, "printed": "".join(printed), "said": words, "made": made, **place}
+
+
+class Prover:
+    """A prover worker: the program's own service on this node. They end together, and Ray starts both anew elsewhere."""
+
+    def __init__(self, program: list[str], arguments: list[str], here: str) -> None:
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        host = ray.util.get_node_ip_address()
+        listen = f"[{host}]:0" if ":" in host else f"{host}:0"
+        self.place = f"{socket.gethostname()} ({node[:8]})"
+        self.said = tempfile.TemporaryFile(mode="w+")
+        self.process = subprocess.Popen(
+            [*program_here(program), *arguments, "--listen", listen, "--tied"],
+            cwd=here,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            text=True,
+            env={**os.environ, "RAYON_NUM_THREADS": "1"},
+        )
+        line = self.process.stdout.readline()
+        if not line.startswith("listening on http://"):
+            self.process.kill()
+            self.said.seek(0)
+            raise RuntimeError(f"{self.place}: no prover: {self.said.read().strip()[-500:]}")
+        self.address = line.strip().removeprefix("listening on http://")
+        threading.Thread(target=self.end_with_it, daemon=True).start()
+
+    def end_with_it(self) -> None:
+        """Ends this process when the service does."""
+        self.process.wait()
+        os._exit(1)
+
+    def where(self) -> str:
+        """Its address."""
+        return self.address
+
+    def use(self) -> dict[str, Any]:
+        """How busy it has been."""
+        from urllib.request import ProxyHandler, build_opener
+
+        with build_opener(ProxyHandler({})).open(f"http://{self.address}/status", timeout=5) as answer:
+            said = json.load(answer)
+        return {"place": self.place, "address": self.address, **{key: said[key] for key in ("busy", "seconds", "answered")}}
+
+
+class Directory:
+    """A file with the addresses of provers, kept up to date as Ray replaces them: what is asked is an actor, wherever it is."""
+
+    LOOK = 0.5
+    """Seconds between two looks, and for which an answer is waited for."""
+
+    def __init__(self, provers: list[Any]) -> None:
+        self.folder = tempfile.mkdtemp(prefix="catamount-provers-")
+        self.path = os.path.join(self.folder, "addresses")
+        self.provers = dict(enumerate(provers))
+        self.asked: dict[Any, int] = {}
+        self.known: dict[int, str] = {}
+        self.closed = threading.Event()
+        self.look()
+        self.thread = threading.Thread(target=self.keep, daemon=True)
+        self.thread.start()
+
+    def look(self) -> None:
+        """Asks everyone who has not been asked; one that does not answer is being replaced."""
+        import ray
+
+        for number, prover in self.provers.items():
+            if number not in self.asked.values():
+                self.asked[prover.where.remote()] = number
+        ready, _ = ray.wait(list(self.asked), num_returns=len(self.asked), timeout=self.LOOK)
+        known = {}
+        for reference in ready:
+            number = self.asked.pop(reference)
+            try:
+                known[number] = ray.get(reference)
+            except ray.exceptions.RayError:
+                continue
+        if known != self.known or not os.path.exists(self.path):
+            self.known = known
+            put(self.folder, "addresses", "\n".join(known.values()).encode())
+
+    def keep(self) -> None:
+        """Looks until it is closed."""
+        while not self.closed.wait(self.LOOK):
+            self.look()
+
+    def close(self) -> None:
+        """Takes the file away."""
+        self.closed.set()
+        self.thread.join()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def effort(process: int) -> float:

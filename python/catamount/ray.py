@@ -48,6 +48,7 @@ def run(
     device: str = "auto",
     objects: bool = False,
     patience: float = 600.0,
+    provers: int | None = None,
     verify: bool = True,
     program: Sequence[str] | None = None,
 ) -> None:
@@ -59,6 +60,7 @@ def run(
     device: "cpu" where models are to compute on processors although nodes have GPUs.
     objects: nodes do not see the folder; its files travel through Ray's object store.
     patience: seconds after which a step that shows no sign of life is ended and given to another node.
+    provers: so many prover workers of their own, which searches on all nodes ask; if not given, each search has its own.
     program: how to start the program, on every node; this package's if not given.
     """
     if address is None:
@@ -70,6 +72,7 @@ def run(
     command += [] if out is None else ["--out", os.fspath(out)]
     command += ["--ray-patience", str(patience)]
     command += ["--ray-objects"] if objects else []
+    command += [] if provers is None else ["--ray-provers", str(provers)]
     command += [] if verify else ["--no-verify"]
     environment = {**os.environ, "CATAMOUNT_PYTHON": sys.executable}
     if len(program) == 1:

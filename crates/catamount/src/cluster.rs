@@ -2,20 +2,23 @@
 //! what is to be run, and judges whether the cluster can do it. Lines of JSON both ways.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use catamount_experiment::{Needs, Outline, Task};
+use catamount_data::{Library, database_path};
+use catamount_experiment::{Experiment, Kind, Needs, Outline, OutlinedStep, Task};
+use catamount_report::{PROVERS, ProverUse};
 use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::device::{Device, Devices};
 use crate::fleet::{Crew, Ended, Invocation};
 use crate::step::{Probe, TOKEN};
+use crate::stop;
 
 /// Between two looks at whether the user wants to stop.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -38,6 +41,45 @@ pub struct Address {
     pub patience: f64,
 }
 
+/// Prover workers that searches on other nodes ask.
+pub struct Provers {
+    /// How many.
+    pub count: usize,
+    /// What each needs of a machine.
+    pub needs: Needs,
+    /// The command line of its service, without the program and without where it listens.
+    pub arguments: Vec<String>,
+    /// Where it is written down how busy they were.
+    pub record: PathBuf,
+}
+
+impl Provers {
+    /// Of a library. Services are told of it as people tell them, and refused by content should
+    /// they have another.
+    pub fn new(
+        count: usize,
+        experiment: &Experiment,
+        folder: &Path,
+        record: PathBuf,
+    ) -> Result<Self> {
+        let (flag, path) = match experiment.library(folder) {
+            Library::Metamath { database } => ("--database", database_path(&database)?),
+            Library::LeanProject { project } => ("--project", project),
+            Library::LeanBundled { folder } => ("--root", folder),
+        };
+        let lean = flag != "--database";
+        let path = std::path::absolute(path)?.display().to_string();
+        let prover = if lean { "lean" } else { "metamath" };
+        let arguments = ["serve", "--env", prover, flag, &path, "--workers", "1"];
+        Ok(Provers {
+            count,
+            needs: Needs::of_prover(experiment),
+            arguments: arguments.map(str::to_owned).to_vec(),
+            record,
+        })
+    }
+}
+
 /// What is said to Ray's end.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -47,15 +89,21 @@ enum Say<'a> {
         objects: bool,
         patience: f64,
         program: Vec<String>,
-        folder: PathBuf,
         here: PathBuf,
         probe: Vec<String>,
+    },
+    Provers {
+        count: usize,
+        needs: Needs,
+        arguments: &'a [String],
     },
     Task {
         number: usize,
         name: &'a str,
+        folder: &'a Path,
         arguments: Vec<String>,
         needs: Needs,
+        provers: bool,
         inputs: Vec<PathBuf>,
         outputs: Vec<PathBuf>,
     },
@@ -68,6 +116,7 @@ enum Say<'a> {
 enum Heard {
     Nodes(Vec<Node>),
     Refused { reason: String },
+    Provers(Vec<ProverUse>),
     Lost { name: String, reason: String },
     Ended { number: usize, node: String, seconds: f64, code: i32, printed: String, said: String },
 }
@@ -85,8 +134,9 @@ pub struct Node {
 
 /// The cluster at work.
 pub struct Cluster {
-    invocation: Invocation,
-    outline: Outline,
+    /// The studies that it does: how, and what.
+    studies: Vec<(Invocation, Outline)>,
+    provers: Option<Provers>,
     nodes: Vec<Node>,
     cards: bool,
     objects: bool,
@@ -101,8 +151,8 @@ impl Cluster {
     pub fn connect(
         address: &Address,
         devices: &Devices,
-        invocation: Invocation,
-        outline: Outline,
+        studies: Vec<(Invocation, Outline)>,
+        provers: Option<Provers>,
         here: &Probe,
     ) -> Result<Self> {
         let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
@@ -130,8 +180,8 @@ impl Cluster {
         });
         let input = child.stdin.take();
         let mut cluster = Cluster {
-            invocation,
-            outline,
+            studies,
+            provers,
             nodes: Vec::new(),
             cards: false,
             objects: address.objects,
@@ -146,6 +196,7 @@ impl Cluster {
             _ => true,
         };
         cluster.judge(here)?;
+        cluster.hire()?;
         Ok(cluster)
     }
 
@@ -155,9 +206,9 @@ impl Cluster {
             objects: address.objects,
             patience: address.patience,
             program: command::program().context("this program's own path")?,
-            folder: self.invocation.folder.clone(),
             here: std::env::current_dir().context("the current folder")?,
-            probe: self.invocation.probe(),
+            // Folders of several seeds lie beside each other.
+            probe: self.studies[0].0.probe(),
         };
         self.say(&hello)?;
         loop {
@@ -194,11 +245,11 @@ impl Cluster {
                     "node {} does not see {}: put the study where all nodes see it, or let its \
                      files travel through Ray's object store with --ray-objects",
                     node.name,
-                    self.invocation.folder.display()
+                    self.studies[0].0.folder.display()
                 );
             }
         }
-        for step in self.outline.steps.iter().filter(|step| !step.done) {
+        for step in self.steps().filter(|step| !step.done) {
             let needs = self.needs(step.needs);
             let fits = |node: &&Node| {
                 node.cpus >= needs.cpus
@@ -224,8 +275,50 @@ impl Cluster {
         Ok(())
     }
 
+    /// Starts the prover workers, if there are to be any; they hold their places to the end.
+    fn hire(&mut self) -> Result<()> {
+        let Some(provers) = self.provers.take() else { return Ok(()) };
+        let (wanted, each) = (provers.count as f64 * provers.needs.cpus, provers.needs.memory);
+        let whole: f64 = self.nodes.iter().map(|node| node.cpus).sum();
+        let most = self.steps().map(|step| self.needs(step.needs).cpus).fold(0.0, f64::max);
+        if whole < wanted + most {
+            bail!(
+                "no room for {} prover workers beside the steps: they need {wanted} processors, a \
+                 step {most}, and the cluster has {whole}; ask for fewer with --ray-provers",
+                provers.count
+            );
+        }
+        if self.nodes.iter().all(|node| node.memory < each as f64) {
+            bail!("no node has room for a prover worker: it needs {:.1} GB", each as f64 / 1e9);
+        }
+        let (count, needs) = (provers.count, provers.needs);
+        self.say(&Say::Provers { count, needs, arguments: &provers.arguments })?;
+        self.provers = Some(provers);
+        loop {
+            match self.heard.recv_timeout(GLANCE) {
+                Ok(Heard::Provers(uses)) => return self.record(&uses),
+                Ok(Heard::Refused { reason }) => bail!("{reason}"),
+                Err(RecvTimeoutError::Disconnected) => bail!("{GONE}"),
+                _ if stop::requested() => bail!("interrupted before anything was begun"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes down how busy the provers were, for the report.
+    fn record(&self, uses: &[ProverUse]) -> Result<()> {
+        let Some(provers) = &self.provers else { return Ok(()) };
+        ProverUse::merge(&provers.record, uses)
+            .with_context(|| provers.record.display().to_string())
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &OutlinedStep> {
+        self.studies.iter().flat_map(|(_, outline)| &outline.steps)
+    }
+
     fn needs(&self, needs: Needs) -> Needs {
-        if self.cards { needs } else { needs.without_cards() }
+        let needs = if self.cards { needs } else { needs.without_cards() };
+        if self.provers.is_some() { needs.without_provers() } else { needs }
     }
 
     fn say(&mut self, message: &Say<'_>) -> Result<()> {
@@ -239,30 +332,39 @@ impl Cluster {
 impl Crew for Cluster {
     fn slots(&self) -> usize {
         let most = |of: fn(&Needs) -> f64| {
-            let steps = self.outline.steps.iter();
-            steps.map(|step| of(&self.needs(step.needs))).fold(0.0, f64::max)
+            self.steps().map(|step| of(&self.needs(step.needs))).fold(0.0, f64::max)
         };
         let (cpus, gpus) = (most(|needs| needs.cpus).max(1.0), most(|needs| needs.gpus));
         let room = |node: &Node| match gpus > 0.0 {
             true => (node.gpus / gpus).floor(),
             false => (node.cpus / cpus).floor(),
         };
-        self.nodes.iter().map(room).sum::<f64>().max(1.0) as usize
+        let taken = self.provers.as_ref().filter(|_| gpus == 0.0);
+        let taken = taken.map_or(0.0, |provers| provers.count as f64 * provers.needs.cpus / cpus);
+        (self.nodes.iter().map(room).sum::<f64>() - taken).max(1.0) as usize
     }
 
-    fn begin(&mut self, number: usize, task: &Task) -> Result<()> {
+    fn begin(&mut self, number: usize, study: usize, task: &Task) -> Result<()> {
         let device = if self.cards && task.needs.gpus > 0.0 { "cuda:0" } else { "cpu" };
-        let steps = self.outline.steps.iter().filter(|step| task.steps.contains(&step.id));
-        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
-        for step in steps.filter(|_| self.objects) {
-            inputs.extend(step.inputs.iter().cloned());
-            outputs.extend(step.outputs.iter().cloned());
+        let (invocation, outline) = &self.studies[study];
+        let steps = outline.steps.iter().filter(|step| task.steps.contains(&step.id));
+        let (mut inputs, mut outputs, mut searches) = (Vec::new(), Vec::new(), false);
+        for step in steps {
+            searches |= step.budget.is_some();
+            if self.objects {
+                inputs.extend(step.inputs.iter().cloned());
+                outputs.extend(step.outputs.iter().cloned());
+                // A report shows it.
+                inputs.extend((step.kind == Kind::Report).then(|| PathBuf::from(PROVERS)));
+            }
         }
         let message = Say::Task {
             number,
             name: &task.name,
-            arguments: self.invocation.arguments(device, task),
+            folder: &invocation.folder.clone(),
+            arguments: invocation.arguments(device, task),
             needs: self.needs(task.needs),
+            provers: searches && self.provers.is_some(),
             inputs,
             outputs,
         };
@@ -278,6 +380,7 @@ impl Crew for Cluster {
                 };
                 Ok(Some(Ended { number, place: node, seconds, result }))
             }
+            Ok(Heard::Provers(uses)) => self.record(&uses).map(|()| None),
             Ok(Heard::Lost { name, reason }) => {
                 eprintln!("{name}: {reason}; it is done again elsewhere");
                 Ok(None)
@@ -299,6 +402,8 @@ impl Drop for Cluster {
         // Its input ends, and with it Ray's end.
         self.input = None;
         let _ = self.child.wait();
-        let _ = std::fs::remove_file(self.invocation.folder.join(TOKEN));
+        for (invocation, _) in &self.studies {
+            let _ = std::fs::remove_file(invocation.folder.join(TOKEN));
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! `catamount eval`: one cell, or one for each of several strategies.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use catamount_evaluate::log::Outcome;
 use catamount_evaluate::{CellError, CellRun, CellTask, Evaluation, Observer, Workload};
-use catamount_search::StrategyKind;
+use catamount_search::{Environment, StrategyKind};
+use catamount_service::{Addresses, Remote};
 
 use crate::environment::Prover;
 use crate::{command, environment, policy, pool, search, stop};
@@ -31,9 +33,14 @@ pub struct Arguments {
     #[arg(long, default_value_t = Workload::CONCURRENCY)]
     concurrency: usize,
     /// Threads that talk to the prover. If not given, as many as cores; with Lean, whose processes
-    /// do the work, one for each search in flight.
+    /// do the work, or with provers elsewhere, one for each search in flight.
     #[arg(long)]
     threads: Option<usize>,
+    /// Provers elsewhere: addresses of `catamount serve`, or a file with one on each line, which is
+    /// read again as they come and go. The library is theirs: --env and what belongs to it are not
+    /// looked at.
+    #[arg(long, value_name = "HOST:PORT,...")]
+    provers: Option<Addresses>,
     /// Print what came of each cell as JSON lines, for programs.
     #[arg(long)]
     json: bool,
@@ -72,14 +79,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         tasks.push(CellTask { log, objective, deployment, theorems });
     }
     let time_limit = search.time_limit()?;
-    let environment = arguments.environment.open()?;
+    let environment: Arc<dyn Environment> = match &arguments.provers {
+        Some(addresses) => Arc::new(Remote::connect(addresses.clone(), None)?),
+        None => arguments.environment.open()?,
+    };
     let concurrency = arguments.concurrency;
     let mut policy = arguments.policy.open(&tasks[0].deployment, concurrency)?;
     detail!("prover: {}", environment.describe());
     detail!("policy: {}", policy.describe());
-    let threads = arguments.threads.unwrap_or_else(|| match arguments.environment.env {
-        Prover::Metamath => rayon::current_num_threads(),
-        Prover::Lean => concurrency.min(theorems.jobs.len()),
+    let elsewhere = arguments.provers.is_some() || arguments.environment.env == Prover::Lean;
+    let threads = arguments.threads.unwrap_or_else(|| match elsewhere {
+        true => concurrency.min(theorems.jobs.len()),
+        false => rayon::current_num_threads(),
     });
     let runs = Evaluation {
         environment: &environment,

@@ -9,11 +9,11 @@ use catamount_experiment::{
     Error, Experiment, Plan, Study, Workload, preset, preset_text, run as run_study, schema,
 };
 use catamount_model::Backend;
-use catamount_report::CALIBRATIONS;
+use catamount_report::{CALIBRATIONS, PROVERS};
 
-use crate::cluster::{Address, Cluster};
+use crate::cluster::{Address, Cluster, Provers};
 use crate::device::{Devices, OnDevice};
-use crate::fleet::{Invocation, Work};
+use crate::fleet::{self, Invocation, Work};
 use crate::processes::Processes;
 use crate::step::{Probe, TOKEN};
 use crate::{command, forecast, output, stop};
@@ -43,6 +43,10 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", requires = "ray", default_value_t = 600.0)]
     #[arg(value_parser = patience)]
     ray_patience: f64,
+    /// With --ray: prover workers of their own on the cluster, which searches on all nodes ask.
+    #[arg(long, value_name = "N", requires = "ray")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    ray_provers: Option<u16>,
     /// Print the plan, with what is up to date and what the rest costs, and do nothing.
     #[arg(long)]
     dry_run: bool,
@@ -101,14 +105,18 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     }
     let (source, verify) = (experiment.making(&folder).source.hash()?, !arguments.no_verify);
     let several = !experiment.seeds.is_empty();
-    let mut last = None;
+    let mut studies = Vec::new();
     for (experiment, folder) in seeds(experiment, &folder) {
-        if several {
+        let plan = plan(&experiment, &source, scope)?;
+        studies.push((experiment, plan, folder));
+    }
+    let spread = spread(arguments, name, &studies, several, &folder, scope)?;
+    let mut last = None;
+    for (experiment, plan, folder) in studies {
+        if several && !spread {
             note!("seed {}", experiment.seed);
         }
-        let plan = plan(&experiment, &source, scope)?;
-        let crew = spread(arguments, name, &experiment, &plan, &folder, scope)?;
-        if !crew && let Devices::One(device) = &arguments.device {
+        if !spread && let Devices::One(device) = &arguments.device {
             last = device.run(Job { experiment, plan, folder: folder.clone(), verify })?;
         }
         match scope {
@@ -177,13 +185,14 @@ fn patience(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| format!("`{text}`: seconds are a number of at least 1"))
 }
 
-/// Has a study done by several processes, here or on a cluster; false if one is enough.
+/// Has studies done by several processes, here or on a cluster, all seeds at once; false if one
+/// process is enough.
 fn spread(
     arguments: &Arguments,
     name: &str,
-    experiment: &Experiment,
-    plan: &Plan,
-    folder: &Path,
+    studies: &[(Experiment, Plan, PathBuf)],
+    several: bool,
+    whole: &Path,
     scope: Scope,
 ) -> Result<bool> {
     let devices = arguments.device.several()?;
@@ -194,34 +203,57 @@ fn spread(
         bail!("`calibrate` is done by one process; leave out --ray, and name one --device");
     }
     stop::on_interrupt();
-    let work = Work { experiment, plan, folder, verify: !arguments.no_verify };
-    let lock = work.claim()?;
     let path = Path::new(name);
-    let invocation = Invocation {
-        experiment: match path.exists() {
-            true => std::path::absolute(path)?.display().to_string(),
-            false => name.to_string(),
-        },
-        folder: std::path::absolute(folder)?,
-        seed: read(name)?.seeds.contains(&experiment.seed).then_some(experiment.seed),
-    };
-    match &arguments.ray {
-        Some(address) => {
-            let token = folder.join(TOKEN);
-            std::fs::write(&token, Probe::token()).with_context(|| token.display().to_string())?;
-            let here = Probe::here(experiment, folder);
-            let address = Address {
-                ray: address.clone(),
-                objects: arguments.ray_objects,
-                patience: arguments.ray_patience,
-            };
-            let (devices, outline) = (&arguments.device, work.outline());
-            work.run(&mut Cluster::connect(&address, devices, invocation, outline, &here)?)?;
-        }
-        None => work.run(&mut Processes::new(invocation, devices.unwrap_or_default()))?,
+    let (mut works, mut locks) = (Vec::new(), Vec::new());
+    for (experiment, plan, folder) in studies {
+        let invocation = Invocation {
+            experiment: match path.exists() {
+                true => std::path::absolute(path)?.display().to_string(),
+                false => name.to_string(),
+            },
+            folder: std::path::absolute(folder)?,
+            seed: several.then_some(experiment.seed),
+        };
+        let work = Work { experiment, plan, folder, invocation };
+        locks.push(work.claim(!arguments.no_verify)?);
+        works.push(work);
     }
-    drop(lock);
+    match &arguments.ray {
+        Some(address) => fleet::run(&works, &mut on_cluster(arguments, address, &works, whole)?)?,
+        None => {
+            let invocations = works.iter().map(|work| work.invocation.clone()).collect();
+            let mut crew = Processes::new(invocations, devices.unwrap_or_default());
+            fleet::run(&works, &mut crew)?;
+        }
+    }
+    drop(locks);
     Ok(true)
+}
+
+/// The cluster that does these studies, of which the whole is in one folder.
+fn on_cluster(
+    arguments: &Arguments,
+    address: &str,
+    works: &[Work<'_>],
+    whole: &Path,
+) -> Result<Cluster> {
+    let token = Probe::token();
+    for work in works {
+        let path = work.folder.join(TOKEN);
+        std::fs::write(&path, &token).with_context(|| path.display().to_string())?;
+    }
+    let first = &works[0];
+    let here = Probe::here(first.experiment, first.folder);
+    let address = Address {
+        ray: address.to_string(),
+        objects: arguments.ray_objects,
+        patience: arguments.ray_patience,
+    };
+    let provers = arguments.ray_provers.map(|count| {
+        Provers::new(count.into(), first.experiment, first.folder, whole.join(PROVERS))
+    });
+    let studies = works.iter().map(|work| (work.invocation.clone(), work.outline())).collect();
+    Cluster::connect(&address, &arguments.device, studies, provers.transpose()?, &here)
 }
 
 /// The experiment at each of its seeds, with a folder for each; or itself.

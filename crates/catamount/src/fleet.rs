@@ -1,4 +1,4 @@
-//! A study by several processes at once. Which steps can begin is the schedule's to say; where they
+//! Studies by several processes at once. Which steps can begin is the schedule's to say; where they
 //! run is a crew's.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub trait Crew {
     /// How many tasks they do at once.
     fn slots(&self) -> usize;
-    /// Hands them a task, to be begun as soon as there is room.
-    fn begin(&mut self, number: usize, task: &Task) -> Result<()>;
+    /// Hands them a task of a study, by its place among the studies, to be begun as soon as there
+    /// is room.
+    fn begin(&mut self, number: usize, study: usize, task: &Task) -> Result<()>;
     /// Waits until a task has ended; none if it is time to look at the world again.
     fn wait(&mut self) -> Result<Option<Ended>>;
     /// Asks them to stop: tasks in hand are saved.
@@ -48,8 +49,8 @@ pub struct Work<'a> {
     pub plan: &'a Plan,
     /// The study's folder.
     pub folder: &'a Path,
-    /// Whether what is called done is compared with its hashes first.
-    pub verify: bool,
+    /// How its steps are done.
+    pub invocation: Invocation,
 }
 
 /// The arguments of `catamount step` that are the same for all tasks of a study.
@@ -94,13 +95,13 @@ impl Invocation {
 
 impl Work<'_> {
     /// Takes the study for one scheduler, and makes its folder ready. The lock is held until the
-    /// study is done.
-    pub fn claim(&self) -> Result<Lock> {
+    /// study is done. With `verify`, what is called done is compared with its hashes first.
+    pub fn claim(&self, verify: bool) -> Result<Lock> {
         std::fs::create_dir_all(self.folder)?;
         let begun = Instant::now();
         let lock = Lock::at(&self.folder.join(".schedule.lock"), self.folder)?;
         loop {
-            match prepare(self.folder, self.plan, self.verify) {
+            match prepare(self.folder, self.plan, verify) {
                 Err(Error::Locked(LockError::Held { holder: None, .. }))
                     if begun.elapsed() < PATIENCE && !stop::requested() =>
                 {
@@ -119,58 +120,75 @@ impl Work<'_> {
         self.plan.outline(self.experiment, self.folder)
     }
 
-    /// Has the crew do what is left.
-    pub fn run(&self, crew: &mut dyn Crew) -> Result<()> {
+    /// A task of this study among those of other seeds.
+    fn named(&self, mut task: Task) -> Task {
+        if let Some(seed) = self.invocation.seed {
+            task.name = format!("seed {seed}, {}", task.name);
+        }
+        task
+    }
+}
+
+/// Has the crew do what is left of some studies, all at once.
+pub fn run(works: &[Work<'_>], crew: &mut dyn Crew) -> Result<()> {
+    let mut parts = Vec::new();
+    for work in works {
         // Nobody takes the whole folder between two tasks.
-        let _part = Lock::share(self.folder)?;
-        let outline = self.outline();
-        let mut schedule = Schedule::new(&outline);
-        let mut running: BTreeMap<usize, Task> = BTreeMap::new();
-        let (mut number, mut done, mut failures) = (0, 0, Vec::new());
-        let again = |step: &&OutlinedStep| !step.done || step.kind == Kind::Report;
-        let left = outline.steps.iter().filter(again).count();
-        let mut stopping = false;
-        loop {
-            if !stopping {
-                for task in schedule.tasks(crew.slots()) {
+        parts.push(Lock::share(work.folder)?);
+    }
+    let outlines: Vec<Outline> = works.iter().map(Work::outline).collect();
+    let mut schedules: Vec<Schedule<'_>> = outlines.iter().map(Schedule::new).collect();
+    let mut running: BTreeMap<usize, (usize, Task)> = BTreeMap::new();
+    let (mut number, mut done, mut failures) = (0, 0, Vec::new());
+    let again = |step: &&OutlinedStep| !step.done || step.kind == Kind::Report;
+    let left = outlines.iter().flat_map(|outline| &outline.steps).filter(again).count();
+    let mut stopping = false;
+    loop {
+        if !stopping {
+            // Each has its share of the places.
+            let slots = crew.slots().div_ceil(works.len().max(1));
+            for (study, schedule) in schedules.iter_mut().enumerate() {
+                for task in schedule.tasks(slots) {
+                    let task = works[study].named(task);
                     number += 1;
-                    crew.begin(number, &task)?;
-                    running.insert(number, task);
+                    crew.begin(number, study, &task)?;
+                    running.insert(number, (study, task));
                 }
             }
-            if running.is_empty() {
-                break;
+        }
+        if running.is_empty() {
+            break;
+        }
+        if stop::requested() && !stopping {
+            stopping = true;
+            crew.stop();
+        }
+        let Some(ended) = crew.wait()? else { continue };
+        let Some((study, task)) = running.remove(&ended.number) else { continue };
+        let Ended { place, seconds, result, .. } = ended;
+        match result {
+            Ok(printed) => {
+                done += task.steps.len();
+                note!("[{done}/{left}] {} on {place}, {seconds:.1} s", task.name);
+                print!("{printed}");
+                schedules[study].ended(&task);
             }
-            if stop::requested() && !stopping {
+            Err(_) if stopping || stop::requested() => {}
+            Err(reason) => {
+                eprintln!("{} failed on {place}; the others are saved", task.name);
+                failures.push(format!("{} on {place}: {reason}", task.name));
                 stopping = true;
                 crew.stop();
             }
-            let Some(ended) = crew.wait()? else { continue };
-            let Some(task) = running.remove(&ended.number) else { continue };
-            let Ended { place, seconds, result, .. } = ended;
-            match result {
-                Ok(printed) => {
-                    done += task.steps.len();
-                    note!("[{done}/{left}] {} on {place}, {seconds:.1} s", task.name);
-                    print!("{printed}");
-                    schedule.ended(&task);
-                }
-                Err(_) if stopping || stop::requested() => {}
-                Err(reason) => {
-                    eprintln!("{} failed on {place}; the others are saved", task.name);
-                    failures.push(format!("{} on {place}: {reason}", task.name));
-                    stopping = true;
-                    crew.stop();
-                }
-            }
         }
-        if !failures.is_empty() {
-            bail!("{}", failures.join("\n"));
-        }
-        if stopping {
-            note!("interrupted; run the same command again to go on");
-            std::process::exit(130);
-        }
-        Ok(())
     }
+    drop(parts);
+    if !failures.is_empty() {
+        bail!("{}", failures.join("\n"));
+    }
+    if stopping {
+        note!("interrupted; run the same command again to go on");
+        std::process::exit(130);
+    }
+    Ok(())
 }

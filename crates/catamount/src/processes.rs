@@ -25,10 +25,12 @@ type Freed = (Option<usize>, Ended);
 
 /// Devices, and what each does.
 pub struct Processes {
-    invocation: Invocation,
+    /// How the steps of each study are done.
+    invocations: Vec<Invocation>,
     devices: Vec<Device>,
     free: VecDeque<usize>,
-    queue: VecDeque<(usize, Task)>,
+    /// Tasks that wait: their numbers and their studies' places.
+    queue: VecDeque<(usize, usize, Task)>,
     /// The other ends of the processes' inputs, by their tasks: closed, they stop.
     inputs: BTreeMap<usize, ChildStdin>,
     ended: (Sender<Freed>, Receiver<Freed>),
@@ -36,16 +38,16 @@ pub struct Processes {
 
 impl Processes {
     /// On these devices.
-    pub fn new(invocation: Invocation, devices: Vec<Device>) -> Self {
+    pub fn new(invocations: Vec<Invocation>, devices: Vec<Device>) -> Self {
         let free = (0..devices.len()).collect();
         let (queue, inputs) = (VecDeque::new(), BTreeMap::new());
-        Processes { invocation, devices, free, queue, inputs, ended: channel() }
+        Processes { invocations, devices, free, queue, inputs, ended: channel() }
     }
 
     /// Starts as many waiting tasks as there are free devices.
     fn start(&mut self) -> Result<()> {
         while let Some(slot) = self.free.pop_front() {
-            let Some((number, task)) = self.queue.pop_front() else {
+            let Some((number, study, task)) = self.queue.pop_front() else {
                 self.free.push_front(slot);
                 return Ok(());
             };
@@ -57,7 +59,7 @@ impl Processes {
             let program = command::program().context("this program's own path")?;
             let mut child = Command::new(&program[0])
                 .args(&program[1..])
-                .args(self.invocation.arguments(&device.to_string(), &task))
+                .args(self.invocations[study].arguments(&device.to_string(), &task))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -110,8 +112,8 @@ impl Crew for Processes {
         self.devices.len()
     }
 
-    fn begin(&mut self, number: usize, task: &Task) -> Result<()> {
-        self.queue.push_back((number, task.clone()));
+    fn begin(&mut self, number: usize, study: usize, task: &Task) -> Result<()> {
+        self.queue.push_back((number, study, task.clone()));
         self.start()
     }
 
@@ -130,7 +132,7 @@ impl Crew for Processes {
     fn stop(&mut self) {
         self.inputs.clear();
         // What has not begun has ended.
-        for (number, task) in self.queue.drain(..) {
+        for (number, _, task) in self.queue.drain(..) {
             let result = Err(format!("{} was not begun", task.name));
             let ended = Ended { number, place: String::new(), seconds: 0.0, result };
             let _ = self.ended.0.send((None, ended));

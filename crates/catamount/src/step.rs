@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use catamount_base::{Content, host};
 use catamount_experiment::{Error, Experiment, Plan, Planned, Study, run_steps};
 use catamount_model::Backend;
+use catamount_service::Addresses;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, OnDevice};
@@ -33,6 +34,9 @@ pub struct Arguments {
     /// auto, cpu or cuda:0.
     #[arg(long, default_value = "auto")]
     device: Device,
+    /// Provers elsewhere, for steps that search: addresses of `catamount serve`, or a file of them.
+    #[arg(long, value_name = "HOST:PORT,...")]
+    provers: Option<Addresses>,
     /// Stop when standard input ends: with whoever started this.
     #[arg(long)]
     tied: bool,
@@ -173,7 +177,8 @@ impl<'a> Job<'a> {
             let (stop, provenance) = (stop::on_interrupt(), command::provenance());
             let (experiment, folder) = (self.experiment, &self.arguments.out);
             let backend = Arc::clone(&backend);
-            match Study::join(experiment, folder, backend, stop, provenance, steps) {
+            let provers = self.arguments.provers.as_ref();
+            match Study::join(experiment, folder, backend, stop, provenance, steps, provers) {
                 Err(Error::Locked(_)) if begun.elapsed() < PATIENCE && !stop::requested() => {
                     std::thread::sleep(Duration::from_millis(500));
                 }

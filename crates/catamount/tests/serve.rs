@@ -1,30 +1,21 @@
 //! `catamount serve` as a client meets it: real HTTP, the real prover.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+mod common;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use common::service::Service;
 use serde_json::{Value, json};
 
-struct Service {
-    child: Child,
-    address: String,
+trait Asks {
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value);
+    fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask("POST", path, &body.to_string())
+    }
 }
 
-impl Service {
-    fn start(args: &[&str]) -> Service {
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin("catamount"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(args)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().rsplit("http://").next().unwrap().to_owned();
-        Service { child, address }
-    }
-
+impl Asks for Service {
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
@@ -39,17 +30,6 @@ impl Service {
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
         (status, serde_json::from_str(body).unwrap_or(Value::Null))
-    }
-
-    fn post(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("POST", path, &body.to_string())
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

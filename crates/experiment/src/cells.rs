@@ -215,10 +215,7 @@ fn evaluate<B: Backend>(
         seed: experiment.seed,
         time_limit: evaluation.time_limit,
         theorem_time_limit: evaluation.theorem_time_limit,
-        workload: Workload {
-            concurrency: evaluation.concurrency,
-            threads: experiment.prover_threads(),
-        },
+        workload: Workload { concurrency: evaluation.concurrency, threads: study.threads },
         provenance: study.provenance.clone(),
         stop: study.stop,
     }

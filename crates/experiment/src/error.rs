@@ -40,6 +40,9 @@ pub enum Error {
     /// A deployment that cannot be.
     #[error(transparent)]
     Deployment(#[from] catamount_search::SettingError),
+    /// No prover elsewhere can be asked.
+    #[error(transparent)]
+    Provers(#[from] catamount_service::ConnectError),
     /// The file system said no.
     #[error("{}", path.display())]
     Io {

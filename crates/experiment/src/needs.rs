@@ -17,6 +17,9 @@ pub struct Needs {
     pub gpus: f64,
     /// Bytes of memory: the device's for the model, the machine's for provers.
     pub memory: u64,
+    /// Prover workers among all this, which it does without where provers are elsewhere.
+    #[serde(default)]
+    pub provers: u64,
 }
 
 /// Memory of the card that parts are parts of. One that has more is left with room.
@@ -40,7 +43,7 @@ impl Needs {
             Step::Trial(_) | Step::Tournament(_) | Step::Cell(_) | Step::Chosen(_) => (false, true),
             Step::Scores(_) | Step::Calibration(_) => (false, false),
             Step::Data | Step::Report => {
-                return Needs { cpus: 1.0, gpus: 0.0, memory: PROGRAM };
+                return Needs { cpus: 1.0, gpus: 0.0, memory: PROGRAM, provers: 0 };
             }
         };
         // Trained whole, a model has a gradient and two moments beside itself; activations, or
@@ -56,12 +59,32 @@ impl Needs {
             cpus: 1.0 + provers as f64,
             gpus: part(model),
             memory: PROGRAM + model + provers * LEAN_WORKER,
+            provers,
         }
+    }
+
+    /// Of a prover worker that stands alone.
+    pub fn of_prover(experiment: &Experiment) -> Self {
+        let memory = match experiment.data.environment {
+            Environment::Lean { .. } => LEAN_WORKER,
+            Environment::Metamath { .. } => PROGRAM,
+        };
+        Needs { cpus: 1.0, gpus: 0.0, memory, provers: 1 }
     }
 
     /// What a step needs where nothing computes on cards.
     pub fn without_cards(self) -> Self {
         Needs { gpus: 0.0, ..self }
+    }
+
+    /// What a step needs where provers are elsewhere.
+    pub fn without_provers(self) -> Self {
+        Needs {
+            cpus: self.cpus - self.provers as f64,
+            memory: self.memory - self.provers * LEAN_WORKER,
+            provers: 0,
+            ..self
+        }
     }
 }
 
@@ -100,5 +123,17 @@ mod tests {
     fn small_models_share_a_card_and_large_ones_do_not() {
         assert_eq!([part(1 << 30), part(10 << 30), part(25 << 30)], [0.125, 0.25, 0.5]);
         assert_eq!(part(100 << 30), 1.0);
+    }
+
+    #[test]
+    fn a_step_whose_provers_are_elsewhere_needs_no_room_for_them() {
+        let experiment = crate::preset("lean-demo").unwrap();
+        let plan = crate::Plan::new(&experiment, "source").unwrap();
+        let cell = plan.steps.iter().find(|p| matches!(p.step, Step::Cell(_))).unwrap();
+        let here = Needs::of(&experiment, &cell.step);
+        let elsewhere = here.without_provers();
+        assert_eq!((here.cpus, elsewhere.cpus, elsewhere.provers), (3.0, 1.0, 0));
+        assert_eq!(here.memory - elsewhere.memory, LEAN_WORKERS * LEAN_WORKER);
+        assert_eq!(Needs::of_prover(&experiment).memory, LEAN_WORKER);
     }
 }

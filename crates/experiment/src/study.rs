@@ -9,6 +9,7 @@ use catamount_base::{AtomicFolder, Lock};
 use catamount_evaluate::log::Provenance;
 use catamount_model::{Backend, Model, Tokenizer, identity, load, load_adapter, locate, open};
 use catamount_search::{Environment, Identity};
+use catamount_service::{Addresses, Remote};
 use catamount_traces::{Trace, read_any};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,8 @@ pub struct Study<'a, B: Backend> {
     pub(crate) folder: &'a Path,
     pub(crate) backend: Arc<B>,
     pub(crate) environment: Arc<dyn Environment>,
+    /// Threads that talk to the prover.
+    pub(crate) threads: usize,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) provenance: Provenance,
     /// Of the folder; of single steps, where it is shared.
@@ -42,11 +45,13 @@ impl<'a, B: Backend> Study<'a, B> {
         let lock = Lock::take(folder)?;
         sweep(folder)?;
         let environment = experiment.library(folder).open()?;
-        let locks = vec![lock];
-        Ok(Study { experiment, folder, backend, environment, stop, provenance, _locks: locks })
+        let threads = experiment.prover_threads();
+        let _locks = vec![lock];
+        Ok(Study { experiment, folder, backend, environment, threads, stop, provenance, _locks })
     }
 
     /// Opens a folder that other processes write to as well, each its own steps: these are ours.
+    /// Provers that are elsewhere must be the one that this machine has.
     pub fn join(
         experiment: &'a Experiment,
         folder: &'a Path,
@@ -54,6 +59,7 @@ impl<'a, B: Backend> Study<'a, B> {
         stop: &'a AtomicBool,
         provenance: Provenance,
         steps: &[&Planned],
+        provers: Option<&Addresses>,
     ) -> Result<Self> {
         let mut locks = vec![Lock::share(folder)?];
         let stamps = folder.join("steps");
@@ -62,8 +68,15 @@ impl<'a, B: Backend> Study<'a, B> {
             let id = planned.step.id();
             locks.push(Lock::at(&stamps.join(format!(".{id}.lock")), &folder.join(&id))?);
         }
-        let environment = experiment.library(folder).open()?;
-        Ok(Study { experiment, folder, backend, environment, stop, provenance, _locks: locks })
+        let mut environment = experiment.library(folder).open()?;
+        let mut threads = experiment.prover_threads();
+        if let Some(provers) = provers.cloned() {
+            environment = Arc::new(Remote::connect(provers, Some(environment.identity()))?);
+            // They only wait.
+            threads = experiment.evaluation.concurrency;
+        }
+        let _locks = locks;
+        Ok(Study { experiment, folder, backend, environment, threads, stop, provenance, _locks })
     }
 
     /// A folder that is only read from, whoever writes to it.
@@ -76,8 +89,8 @@ impl<'a, B: Backend> Study<'a, B> {
     ) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_string();
         let provenance = Provenance { version, commit: None, command: String::new() };
-        let locks = Vec::new();
-        Study { experiment, folder, backend, environment, stop, provenance, _locks: locks }
+        let (threads, _locks) = (experiment.prover_threads(), Vec::new());
+        Study { experiment, folder, backend, environment, threads, stop, provenance, _locks }
     }
 
     /// A file of the study.

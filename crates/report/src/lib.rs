@@ -31,6 +31,7 @@ mod table;
 mod tables;
 mod training;
 mod trees;
+mod utilisation;
 
 pub use calibration::{CALIBRATIONS, Calibrated, Shown, observations, show_calibrations};
 pub use compare::{
@@ -44,6 +45,7 @@ pub use study::{
     ObjectiveLabel, PLAN, PlannedCell, PriorLabel, SCORES, SamplingLabel, Seeds, StudyPlan, WARM_UP,
 };
 pub use table::{Entry, Table};
+pub use utilisation::{PROVERS, ProverUse};
 
 /// The README's example is a test.
 #[cfg(doctest)]

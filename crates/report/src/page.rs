@@ -15,6 +15,7 @@ use crate::outcomes::outcomes;
 use crate::run::Run;
 use crate::table::{Table, html as escape};
 use crate::trees::Sample;
+use crate::utilisation;
 
 const CSS: &str = include_str!("../assets/page.css");
 const THEME: &str = include_str!("../assets/theme.js");
@@ -62,6 +63,9 @@ pub(crate) fn html(
     section(&mut main, "theorems", "Theorem by theorem", &theorems(run));
     section(&mut main, "searches", "Searches, expansion by expansion", &viewer(sample, served));
     section(&mut main, "weights", "Weights, by hand", EXPLORER_HTML);
+    if let Some(busy) = utilisation::table(run) {
+        section(&mut main, "utilisation", "Generators and provers", &busy.to_html());
+    }
     section(&mut main, "glossary", "What the words mean", &glossary::html());
     section(&mut main, "notes", "What is missing, and what to know", &notes(run));
     section(&mut main, "provenance", "How to reproduce this", &provenance::html(run));
@@ -255,6 +259,9 @@ pub(crate) fn markdown(run: &Run, tables: &[Table], figures: &[Drawn]) -> String
     };
     list("Missing cells", &run.missing);
     list("About the logs", &run.notes);
+    if let Some(busy) = utilisation::table(run) {
+        let _ = writeln!(out, "## Generators and provers\n\n{}", busy.to_markdown());
+    }
     let _ = writeln!(out, "## How to reproduce this\n");
     for (key, value) in provenance::facts(run) {
         let _ = writeln!(out, "- {key}: `{value}`");

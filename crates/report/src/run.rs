@@ -14,6 +14,7 @@ use crate::names::{CONTROL, Objective, strategy_rank};
 use crate::reading::Reading;
 use crate::study::{PLAN, PlannedCell, SCORES, StudyPlan};
 use crate::training::Training;
+use crate::utilisation::{PROVERS, ProverUse};
 
 /// Why a folder could not be reported on.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +67,8 @@ pub(crate) struct Run {
     pub(crate) plan: Option<StudyPlan>,
     pub(crate) calibrations: Vec<Calibrated>,
     pub(crate) readings: Vec<Reading>,
+    /// Prover workers that had places of their own.
+    pub(crate) provers: Vec<ProverUse>,
     /// Cells that were planned, or that a table has a place for, and that are not there.
     pub(crate) missing: Vec<String>,
     /// Everything else a reader should know.
@@ -81,6 +84,7 @@ impl Run {
             plan: None,
             calibrations: Vec::new(),
             readings: Vec::new(),
+            provers: json(&dir.join(PROVERS))?.unwrap_or_default(),
             missing: Vec::new(),
             notes: Vec::new(),
         };

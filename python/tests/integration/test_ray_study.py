@@ -127,11 +127,11 @@ def test_a_file_that_ray_loses_is_sent_again(place, nodes):
         step = next(step for step in outline(study) if step["id"] == "branch-ce")
         arguments = ["step", "study.toml", "--out", str(study), "--device", "cpu", "--tied", "--only", step["id"]]
         order = {"number": 1, "name": step["name"], "arguments": arguments, "needs": {**step["needs"], "gpus": 0.0}}
-        order |= {"inputs": step["inputs"], "outputs": step["outputs"]}
+        order |= {"inputs": step["inputs"], "outputs": step["outputs"], "folder": str(study), "provers": False}
         heard = []
-        hello = {"program": [PROGRAM], "folder": str(study), "here": str(place), "objects": True, "patience": 60.0}
+        hello = {"program": [PROGRAM], "here": str(place), "objects": True, "patience": 60.0}
         bridge = Bridge(hello, lambda kind, value: heard.append((kind, value)))
-        bridge.objects.of(order["inputs"])
+        bridge.objects.of(order["folder"], order["inputs"])
         known = bridge.objects.known
 
         @ray.remote(num_cpus=0)

@@ -1,6 +1,7 @@
 //! What tests of the binary share: a folder to run it in, and what is expected of a run.
 #![allow(dead_code, reason = "every test uses a part of this")]
 
+pub mod service;
 pub mod small;
 
 use std::fs;
