@@ -28,6 +28,8 @@ BEAT = 10.0
 """Seconds between two signs of life of a task, at most."""
 START = 300.0
 """Seconds that prover workers may take to start."""
+HEAD = "20"
+"""Seconds that the cluster's head may be gone."""
 USES = 2.0
 """Seconds between two questions to a prover how busy it has been."""
 
@@ -346,6 +348,8 @@ def main() -> None:
         out.write(json.dumps({kind: value}) + "\n")
         out.flush()
 
+    # A head that does not come back is missed within this time, unless its cluster is set up to wait longer for it.
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", HEAD)
     lines: queue.Queue[str | None] = queue.Queue()
 
     def listen() -> None:

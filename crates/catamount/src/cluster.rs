@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use catamount_data::{Library, database_path};
@@ -22,6 +22,9 @@ use crate::stop;
 
 /// Between two looks at whether the user wants to stop.
 const GLANCE: Duration = Duration::from_millis(200);
+
+/// How long Ray's end may take to end.
+const FAREWELL: Duration = Duration::from_secs(20);
 
 /// Names another Python than `python3`.
 const PYTHON: &str = "CATAMOUNT_PYTHON";
@@ -399,9 +402,15 @@ impl Crew for Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Its input ends, and with it Ray's end.
+        // Its input ends, and with it Ray's end; but Ray may wait for a head that is gone.
         self.input = None;
-        let _ = self.child.wait();
+        let begun = Instant::now();
+        while let Ok(None) = self.child.try_wait() {
+            if begun.elapsed() > FAREWELL {
+                let _ = self.child.kill();
+            }
+            thread::sleep(GLANCE / 10);
+        }
         for (invocation, _) in &self.studies {
             let _ = std::fs::remove_file(invocation.folder.join(TOKEN));
         }

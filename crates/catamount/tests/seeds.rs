@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 
+use common::small::{assert_same, results};
 use common::{folder_with, read, refused, said};
 
 const STUDY: &str = r#"
@@ -60,6 +61,16 @@ fn seeds_are_studies_of_their_own_under_one_report() {
         .map(|name| column(&sweep, name).parse::<f64>().unwrap());
     assert!(low <= gain && gain <= high, "{sweep}");
     assert!(read(folder, "study/report/report.md").contains("2 seeds pooled by theorem"));
+
+    // Several processes do the seeds at once, and leave the same.
+    let spread = said(folder, "run seeds.toml --out spread --device cpu:0,cpu:1");
+    let first = |step: &str| spread.find(&format!("] {step} on cpu:")).expect(step);
+    assert!(first("seed 11, warm-up") < first("seed 3, report"), "{spread}");
+    for seed in ["seed-3", "seed-11"] {
+        let of = |study: &str| results(&folder.join(study).join(seed));
+        assert_same(&of("study"), &of("spread"), seed);
+    }
+    assert_eq!(read(folder, "spread/report/tables/sweep.csv"), sweep);
 
     // Nothing is done twice.
     let again = said(folder, "run seeds.toml --out study --device cpu");

@@ -1,17 +1,16 @@
 """Whole studies on a real Ray cluster of several nodes: the same folder as one process makes, whatever happens on the way."""
 
 import os
-import shutil
+import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
 
 import pytest
 import ray
-from studies import PROGRAM, STUDY, Nodes, freeze, outline, results, unfinished, words, wrapped
+from studies import MANY_CELLS, PROGRAM, STUDY, Nodes, freeze, outline, place_of, results, unfinished, words, wrapped
 
 import catamount.ray
 from catamount.cluster import Bridge, Task
@@ -27,17 +26,8 @@ patient = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def place():
-    # In memory, where there is such a place: nobody waits for a disk in the middle of a step.
-    folder = Path(tempfile.mkdtemp(prefix="studies-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
-    (folder / "study.toml").write_text(STUDY)
-    (folder / "words.mm").write_text(words())
-    before = os.getcwd()
-    os.chdir(folder)
-    done = subprocess.run([PROGRAM, "run", "study.toml", "--out", "alone", "--device", "cpu"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    yield folder
-    os.chdir(before)
-    shutil.rmtree(folder)
+    with place_of(STUDY, words()) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +66,23 @@ def test_nodes_that_are_killed_in_a_step_lose_nothing(place, nodes, capfd):
 def test_files_travel_where_the_folder_is_not_seen(place, nodes):
     run("objects", nodes.ready(PLAIN, PLAIN), objects=True)
     assert results(place / "objects") == results(place / "alone")
+
+
+def test_seeds_are_done_side_by_side(place, nodes, capfd):
+    few = MANY_CELLS.replace('"pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"', '"bfs", "dfs"').replace("16, 32, 64, 128", "16")
+    (place / "seeds.toml").write_text("seeds = [3, 11]\n" + few)
+    alone = [PROGRAM, "run", "seeds.toml", "--out", "seeds-alone", "--device", "cpu"]
+    subprocess.run(alone, check=True, capture_output=True)
+    address = nodes.ready(PLAIN, PLAIN)
+    capfd.readouterr()
+    catamount.ray.run("seeds.toml", out="seeds", address=address, device="cpu", program=[PROGRAM])
+    said = capfd.readouterr().err
+    ended = re.findall(r"\] seed (\d+), (\S+)", said)
+    assert ended.index(("11", "warm-up")) < ended.index(("3", "report")), "one waited for the other"
+    for seed in ("seed-3", "seed-11"):
+        assert results(place / "seeds" / seed) == results(place / "seeds-alone" / seed)
+    tables = Path("report", "tables", "sweep.csv")
+    assert (place / "seeds" / tables).read_bytes() == (place / "seeds-alone" / tables).read_bytes()
 
 
 @patient

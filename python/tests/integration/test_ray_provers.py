@@ -1,0 +1,80 @@
+"""Prover workers of their own on a real Ray cluster of two nodes: whatever becomes of them, the study is the one that a process
+with a prover of its own makes."""
+
+import json
+import threading
+import time
+
+import psutil
+import pytest
+from studies import PROGRAM, STUDY, Nodes, place_of, results, words
+
+import catamount.ray
+
+# One branch, and more to search, so that there is time to disturb it.
+LONGER = (
+    STUDY.replace(', { objective = "bfs", prior = "fitted" }, { objective = "auto" }', "")
+    .replace("max_steps = 160", "max_steps = 60")
+    .replace("limit = 20", "limit = 33")
+    .replace("budgets = [32]", "budgets = [256]")
+)
+
+
+@pytest.fixture(scope="module")
+def place():
+    with place_of(LONGER, words()) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    made = Nodes(cpus=2)
+    yield made
+    made.shutdown()
+
+
+def services():
+    """The services of prover workers that run now, each with the worker of Ray's that started it."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if "serve" in line and "--tied" in line and line[0] == PROGRAM:
+            found.append((process, process.parent()))
+    return found
+
+
+def kill(study, killed):
+    """Kills a service, and later Ray's worker of another, each while searches are under way."""
+    for which, lines in [(0, 3), (1, 40)]:
+        while sum(len(log.read_bytes().splitlines()) for log in (study / "cells").glob("*n256.jsonl")) < lines:
+            time.sleep(0.005)
+        running = services()
+        victim = running[0][which]
+        killed.append(victim.pid)
+        victim.kill()
+        while len(services()) < 2 or any(process.pid in killed for pair in services() for process in pair):
+            time.sleep(0.05)
+
+
+def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
+    address = nodes.ready({}, {})
+    study, killed = place / "provers", []
+    killer = threading.Thread(target=kill, args=(study, killed), daemon=True)
+    killer.start()
+    catamount.ray.run("study.toml", out=study.name, address=address, device="cpu", program=[PROGRAM], provers=2)
+    assert len(killed) == 2, "nothing was disturbed"
+    assert results(study) == results(place / "alone")
+    uses = json.loads((study / "provers.json").read_text())
+    assert len({use["place"] for use in uses}) == 2 and len(uses) >= 3, uses
+    assert all(0.0 < use["busy"] < use["seconds"] for use in uses if use["answered"] > 100), uses
+    assert "Generators and provers" in (study / "report" / "index.html").read_text()
+    # Whoever asked for them takes them along.
+    assert not services()
+
+
+def test_more_provers_than_there_is_room_for_are_refused(place, nodes):
+    with pytest.raises(RuntimeError, match="no room for 4 prover workers beside the steps"):
+        catamount.ray.run(
+            "study.toml", out="crowded", address=nodes.ready({}, {}), device="cpu", program=[PROGRAM], provers=4
+        )
+    assert not (place / "crowded" / "data").exists()
