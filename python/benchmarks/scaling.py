@@ -1,13 +1,15 @@
-"""What spreading a study over a Ray cluster costs and gains, and what the planner said: a study of many small cells on local
-nodes of one processor each.
+"""What spreading a study over a Ray cluster costs and gains, and what the planner said: on local nodes of one processor each.
 
-    python scaling.py [NODES ...]      the table of docs/scaling.md; 1, 2 and 4 nodes if none are given
+    python scaling.py [NODES ...]          a study of many small cells; 1, 2 and 4 nodes if none are given (three minutes)
+    python scaling.py --demo [NODES ...]   the demo preset, which takes a processor twenty minutes
 
 Times are without the start of the cluster. `scheduling` is what is left of a node's time when its tasks are taken away, on
 one node, where nothing waits for anything else; `planned` is what `catamount run --ray --dry-run --nodes N --cpus 1` says,
-from the times that the steps took on one node.
+from the times that the steps took on one node, of as many nodes as this machine has processors for. Every run must leave
+the same data, models, logs and tables.
 """
 
+import argparse
 import os
 import re
 import subprocess
@@ -18,36 +20,50 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "integration"))
 import conftest  # noqa: E402, F401  Ray's settings for several nodes on one machine.
-from studies import MANY_CELLS, PROGRAM, Nodes, outline, timed, words  # noqa: E402
+from studies import MANY_CELLS, PROGRAM, Nodes, outline, results, timed, words  # noqa: E402
+
+PROCESSORS = len(os.sched_getaffinity(0))
 
 
-def planned(count: int, startup: float) -> str:
-    """What the planner says of the study on so many nodes."""
-    asked = [PROGRAM, "run", "study.toml", "--out", "nodes-1", "--ray", "--dry-run", "--nodes", str(count), "--cpus", "1"]
-    said = subprocess.run([*asked, "--startup", f"{startup:.3f}"], capture_output=True, text=True, check=True).stdout
-    return re.search(r"^(.*) on \d+ nodes", said, re.MULTILINE).group(1)
+def planned(experiment: str, count: int, startup: float) -> str:
+    """What the planner says of the study on so many nodes, or on as many of them as have a processor of their own."""
+    machines = ["--nodes", str(min(count, PROCESSORS)), "--cpus", "1", "--startup", f"{startup:.3f}"]
+    asked = [PROGRAM, "run", experiment, "--out", "nodes-1", "--ray", "--dry-run", *machines]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return re.search(r"^(.*) on \d+ nodes?", said, re.MULTILINE).group(1)
 
 
 def main() -> None:
-    counts = [int(count) for count in sys.argv[1:]] or [1, 2, 4]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--demo", action="store_true", help="the demo preset instead of many small cells")
+    parser.add_argument("nodes", type=int, nargs="*", default=[1, 2, 4])
+    arguments = parser.parse_args()
+    experiment = "demo" if arguments.demo else "study.toml"
     nodes = Nodes()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("study.toml").write_text(MANY_CELLS)
         Path("words.mm").write_text(words())
-        alone = time.monotonic()
-        subprocess.run([PROGRAM, "run", "study.toml", "--out", "alone", "--device", "cpu"], check=True, capture_output=True)
-        alone = time.monotonic() - alone
-        print(f"{len(outline(Path('alone')))} steps; one process without Ray, all processors: {alone:.1f} s\n")
-        print("| nodes | seconds | tasks | their seconds together | scheduling | planned |\n|---|---|---|---|---|---|")
+        print(f"{experiment}, {PROCESSORS} processors")
+        if not arguments.demo:
+            alone = time.monotonic()
+            subprocess.run([PROGRAM, "run", experiment, "--out", "alone", "--device", "cpu"], check=True, capture_output=True)
+            print(f"one process without Ray, all processors: {time.monotonic() - alone:.1f} s")
+        print("\n| nodes | seconds | planned | tasks | their seconds together | scheduling |\n|---|---|---|---|---|---|")
         startup = 0.0
-        for count in sorted({1, *counts}):
-            wall, tasks = timed(nodes.ready(*[{}] * count), f"nodes-{count}")
+        for count in sorted({1, *arguments.nodes}):
+            name = f"nodes-{count}"
+            wall, tasks = timed(nodes.ready(*[{}] * count), name, experiment)
             if count == 1:
-                steps = sum(step["seconds"] for step in outline(Path("nodes-1")))
+                steps = sum(step["seconds"] for step in outline(Path(name), experiment))
                 startup = max(0.0, sum(tasks) - steps) / len(tasks)
             share = f"{100 * (1 - sum(tasks) / wall):.1f} %" if count == 1 else ""
-            print(f"| {count} | {wall:.1f} | {len(tasks)} | {sum(tasks):.1f} | {share} | {planned(count, startup)} |", flush=True)
+            plan = planned(experiment, count, startup)
+            print(f"| {count} | {wall:.1f} | {plan} | {len(tasks)} | {sum(tasks):.1f} | {share} |", flush=True)
+            for other in ("nodes-1", "alone"):
+                if Path(other).exists():
+                    assert results(Path(name)) == results(Path(other)), f"{name} and {other} differ"
+        print("\nThe data, models, logs and tables of all of them are the same.")
         os.chdir("/")
     nodes.shutdown()
 

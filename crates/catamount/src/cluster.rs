@@ -9,14 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use catamount_data::{Library, database_path};
-use catamount_experiment::{Experiment, Kind, Needs, Outline, OutlinedStep, Task};
+use catamount_experiment::{Kind, Needs, Outline, OutlinedStep, Task};
 use catamount_report::{PROVERS, ProverUse};
 use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::device::{Device, Devices};
 use crate::fleet::{Crew, Ended, Invocation};
+use crate::provers::Provers;
 use crate::step::{Probe, TOKEN};
 use crate::stop;
 
@@ -42,45 +42,6 @@ pub struct Address {
     pub objects: bool,
     /// Seconds that a step may show no sign of life.
     pub patience: f64,
-}
-
-/// Prover workers that searches on other nodes ask.
-pub struct Provers {
-    /// How many.
-    pub count: usize,
-    /// What each needs of a machine.
-    pub needs: Needs,
-    /// The command line of its service, without the program and without where it listens.
-    pub arguments: Vec<String>,
-    /// Where it is written down how busy they were.
-    pub record: PathBuf,
-}
-
-impl Provers {
-    /// Of a library. Services are told of it as people tell them, and refused by content should
-    /// they have another.
-    pub fn new(
-        count: usize,
-        experiment: &Experiment,
-        folder: &Path,
-        record: PathBuf,
-    ) -> Result<Self> {
-        let (flag, path) = match experiment.library(folder) {
-            Library::Metamath { database } => ("--database", database_path(&database)?),
-            Library::LeanProject { project } => ("--project", project),
-            Library::LeanBundled { folder } => ("--root", folder),
-        };
-        let lean = flag != "--database";
-        let path = std::path::absolute(path)?.display().to_string();
-        let prover = if lean { "lean" } else { "metamath" };
-        let arguments = ["serve", "--env", prover, flag, &path, "--workers", "1"];
-        Ok(Provers {
-            count,
-            needs: Needs::of_prover(experiment),
-            arguments: arguments.map(str::to_owned).to_vec(),
-            record,
-        })
-    }
 }
 
 /// What is said to Ray's end.

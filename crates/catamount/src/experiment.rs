@@ -11,10 +11,11 @@ use catamount_experiment::{
 use catamount_model::Backend;
 use catamount_report::{CALIBRATIONS, PROVERS};
 
-use crate::cluster::{Address, Cluster, Provers};
+use crate::cluster::{Address, Cluster};
 use crate::device::{Devices, OnDevice};
 use crate::fleet::{self, Invocation, Work};
 use crate::processes::Processes;
+use crate::provers::Provers;
 use crate::step::{Probe, TOKEN};
 use crate::{command, forecast, output, stop};
 
@@ -148,9 +149,9 @@ fn dry_run(
     for (experiment, folder) in seeds(experiment, folder) {
         let plan = plan(&experiment, &source, scope)?;
         let forecast = arguments.forecast.machines();
-        let forecast = forecast
-            .map(|machines| arguments.forecast.of(&plan.outline(&experiment, &folder), machines))
-            .transpose()?;
+        let outline = || plan.outline(&experiment, &folder);
+        let of = |machines| arguments.forecast.of(outline(), machines, arguments.ray_provers);
+        let forecast = forecast.map(of).transpose()?;
         let workload = match missing {
             None => Workload::of(&experiment, &plan, &folder)?,
             Some(_) => Workload::unread(&experiment),
@@ -159,7 +160,7 @@ fn dry_run(
             (Some(forecast), true) => println!("{}", serde_json::to_string_pretty(&forecast)?),
             (Some(forecast), false) => print!("{forecast}"),
             (None, true) => {
-                let mut outline = plan.outline(&experiment, &folder).counted(&plan, &workload)?;
+                let mut outline = outline().counted(&plan, &workload)?;
                 outline.missing = missing.clone();
                 println!("{}", serde_json::to_string_pretty(&outline)?);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use catamount_experiment::{Forecast, Kind, Machines, Outline, Times};
 
 #[derive(clap::Args)]
@@ -42,10 +42,23 @@ impl Arguments {
         Some(Machines { nodes, cpus: self.cpus.max(1.0), gpus: self.gpus.max(0.0) })
     }
 
-    /// The schedule of a whole study, done or not.
-    pub fn of(&self, outline: &Outline, machines: Machines) -> Result<Forecast> {
+    /// The schedule of a whole study, done or not; with so many provers of their own, which take
+    /// their part of every node.
+    pub fn of(
+        &self,
+        mut outline: Outline,
+        mut machines: Machines,
+        provers: Option<u16>,
+    ) -> Result<Forecast> {
+        if let Some(provers) = provers {
+            machines.cpus -= f64::from(provers) / machines.nodes as f64;
+            if machines.cpus < 1.0 {
+                bail!("{provers} provers leave the nodes no processor for a step");
+            }
+            outline.steps.iter_mut().for_each(|step| step.needs = step.needs.without_provers());
+        }
         let seconds: BTreeMap<Kind, f64> = self.times.iter().copied().collect();
         let times = Times { seconds, startup: self.startup };
-        Ok(Forecast::new(outline, machines, &times, true)?)
+        Ok(Forecast::new(&outline, machines, &times, true)?)
     }
 }

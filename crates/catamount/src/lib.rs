@@ -47,6 +47,7 @@ mod policy;
 mod pool;
 mod processes;
 mod prove;
+mod provers;
 mod score;
 mod search;
 mod serve;

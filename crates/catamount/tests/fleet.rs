@@ -120,6 +120,8 @@ fn a_larger_cluster_is_forecast_from_times() {
     assert!(forecast.contains("node 5") && forecast.contains("limited by"), "{forecast}");
     // 5 + 30 + 20 + 10 + 10 + 1: data, warm-up, branch, tournament, cell, report.
     assert!(forecast.contains("76 s on 8 nodes"), "{forecast}");
+    let none_left = refused(folder.path(), &format!("{plan} {times} --ray --ray-provers 8"));
+    assert!(none_left.contains("leave the nodes no processor"), "{none_left}");
     let reason = refused(folder.path(), &format!("{plan} --times cells=3"));
     assert!(reason.contains("there is no kind `cells`"), "{reason}");
 }

@@ -126,15 +126,15 @@ def results(study):
     return found
 
 
-def outline(study):
+def outline(study, experiment="study.toml"):
     """The plan of a study, as data."""
-    asked = [PROGRAM, "run", "study.toml", "--out", str(study), "--dry-run", "--json"]
+    asked = [PROGRAM, "run", experiment, "--out", str(study), "--dry-run", "--json"]
     return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)["steps"]
 
 
-def timed(address, name):
+def timed(address, name, experiment="study.toml"):
     """Runs the study; the seconds from its first task's beginning to its last one's end, and those of each task."""
-    arguments = [PROGRAM, "run", "study.toml", "--out", name, "--device", "cpu", "--ray", address]
+    arguments = [PROGRAM, "run", experiment, "--out", name, "--device", "cpu", "--ray", address]
     environment = {**os.environ, "CATAMOUNT_PYTHON": sys.executable}
     run = subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     tasks, begun, ended = [], 0.0, 0.0
