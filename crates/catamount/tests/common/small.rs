@@ -87,8 +87,13 @@ pub fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     let mut found = BTreeMap::new();
-    for part in ["data", "models", "training", "cells", "tune"] {
+    for part in ["data", "models", "training", "cells"] {
         below(study, &study.join(part), &mut found);
+    }
+    // Where something is chosen.
+    let tune = study.join("tune");
+    if tune.exists() {
+        below(study, &tune, &mut found);
     }
     found
 }
