@@ -1,6 +1,7 @@
 """A study of seconds with every kind of step, a cluster to do it on, and what two studies are compared by."""
 
 import contextlib
+import fcntl
 import itertools
 import json
 import os
@@ -186,6 +187,26 @@ def freeze(study, step, whom="program"):
         except (OSError, ValueError, psutil.NoSuchProcess):
             assert time.monotonic() < deadline and not stamp.exists(), f"{step} was not caught while it was under way"
             time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def held(study, step):
+    """Keeps a step from going on as long as this lasts: whoever does it waits for a lock, however quick it would have been."""
+    with open(study / "steps" / f".{step}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def under_way(step):
+    """The program that does a step, waited for."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for process in psutil.process_iter(["cmdline"]):
+            line = process.info["cmdline"] or []
+            if line[:2] == [PROGRAM, "step"] and step in line and "--only" in line:
+                return process
+        time.sleep(0.05)
+    raise AssertionError(f"{step} was not begun")
 
 
 class Nodes:

@@ -10,7 +10,21 @@ from pathlib import Path
 
 import pytest
 import ray
-from studies import MANY_CELLS, PROGRAM, STUDY, Nodes, freeze, outline, place_of, results, unfinished, words, wrapped
+from studies import (
+    MANY_CELLS,
+    PROGRAM,
+    STUDY,
+    Nodes,
+    freeze,
+    held,
+    outline,
+    place_of,
+    results,
+    under_way,
+    unfinished,
+    words,
+    wrapped,
+)
 
 import catamount.ray
 from catamount.cluster import Bridge, Task
@@ -165,7 +179,7 @@ def test_a_file_that_ray_loses_is_sent_again(place, nodes):
 def command(name, address):
     """`catamount run --ray` itself, and its environment."""
     arguments = [PROGRAM, "run", "study.toml", "--out", name, "--device", "cpu", "--ray", address]
-    return arguments, {**os.environ, "CATAMOUNT_PYTHON": sys.executable, "RAY_gcs_rpc_server_reconnect_timeout_s": "5"}
+    return arguments, {**os.environ, "CATAMOUNT_PYTHON": sys.executable}
 
 
 @patient
@@ -188,14 +202,15 @@ def test_a_study_goes_on_after_the_head_is_started_anew(place, nodes):
     address = nodes.ready(PLAIN, PLAIN)
     study = unfinished(place, "head", CELL, "branch-bfs+fitted")
     arguments, environment = command(study.name, address)
-    driver = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
     # In the middle of a step, which stays there until the head is gone.
-    program, _ = freeze(study, "branch-bfs+fitted")
-    nodes.kill_the_head()
-    said = driver.communicate()[1]
-    assert driver.returncode == 2 and "the Ray cluster is gone: its head has ended, or was started anew" in said, said
-    program.kill()
-    nodes.shutdown()
+    with held(study, "branch-bfs+fitted"):
+        driver = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
+        program = under_way("branch-bfs+fitted")
+        nodes.kill_the_head()
+        said = driver.communicate(timeout=60)[1]
+        assert driver.returncode == 2 and "the Ray cluster is gone: its head has ended, or was started anew" in said, said
+        program.kill()
+        nodes.shutdown()
     run(study.name, nodes.ready(PLAIN, PLAIN))
     assert results(study) == results(place / "alone")
 
