@@ -169,13 +169,20 @@ def wrapped(place, name, script):
     return [str(path)]
 
 
+def is_done(study, step):
+    """Whether the stamp of a step says so."""
+    try:
+        return json.loads((study / "steps" / f"{step}.json").read_text())["done"]
+    except (OSError, ValueError):
+        return False
+
+
 def freeze(study, step, whom="program"):
     """Waits for a step to be under way, and stops the program that does it, or Ray's worker that started the program."""
     with contextlib.suppress(PermissionError):
         # A step lasts a tenth of a second: on a busy machine it would be over before this thread had its turn.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
     deadline = time.monotonic() + 60
-    stamp = study / "steps" / f"{step}.json"
     while True:
         try:
             held = json.loads((study / "steps" / f".{step}.lock").read_text())
@@ -185,7 +192,7 @@ def freeze(study, step, whom="program"):
                 frozen.send_signal(signal.SIGSTOP)
             return process, {parent.pid for parent in above}
         except (OSError, ValueError, psutil.NoSuchProcess):
-            assert time.monotonic() < deadline and not stamp.exists(), f"{step} was not caught while it was under way"
+            assert time.monotonic() < deadline and not is_done(study, step), f"{step} was over before it was caught"
             time.sleep(0.001)
 
 
