@@ -15,10 +15,11 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 from . import node
-from .node import names, put
+from .node import put
+from .objects import Objects
 
 LOST = 20
 """Times that a task may lose its node."""
@@ -28,7 +29,7 @@ BEAT = 10.0
 """Seconds between two signs of life of a task, at most."""
 START = 300.0
 """Seconds that prover workers may take to start."""
-HEAD = "20"
+HEAD = 20.0
 """Seconds that the cluster's head may be gone."""
 USES = 2.0
 """Seconds between two questions to a prover how busy it has been."""
@@ -46,31 +47,14 @@ def reachable(address: str) -> str | None:
     return None
 
 
-class Objects:
-    """Files of studies in Ray's object store, each there once as long as it does not change."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, tuple[tuple[int, int], Any]] = {}
-
-    def forget(self) -> None:
-        """Files are put there again when they are next asked for."""
-        self.known.clear()
-
-    def of(self, folder: str, paths: list[str]) -> list[Any]:
-        """References to the files at some paths of a folder, or below them."""
-        return [self.reference(folder, path) for path in sorted(set(names(folder, paths)))]
-
-    def reference(self, folder: str, path: str) -> Any:
-        """A reference to one file as it is now."""
-        import ray
-
-        whole = os.path.join(folder, path)
-        status = os.stat(whole)
-        mark = (status.st_mtime_ns, status.st_size)
-        if whole not in self.known or self.known[whole][0] != mark:
-            with open(whole, "rb") as file:
-                self.known[whole] = (mark, ray.put((path, file.read())))
-        return self.known[whole][1]
+def watch(address: str, patience: float, end: Callable[[], Any]) -> None:
+    """Calls `end` once nothing has answered at an address for too long: Ray may wait for its head for ever."""
+    answered = time.monotonic()
+    while time.monotonic() - answered < patience:
+        time.sleep(patience / 10)
+        if reachable(address) is None:
+            answered = time.monotonic()
+    end()
 
 
 class Task:
@@ -349,7 +333,7 @@ def main() -> None:
         out.flush()
 
     # A head that does not come back is missed within this time, unless its cluster is set up to wait longer for it.
-    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", HEAD)
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", f"{HEAD:g}")
     lines: queue.Queue[str | None] = queue.Queue()
 
     def listen() -> None:
@@ -364,6 +348,12 @@ def main() -> None:
         return
     say("nodes", nodes)
     threading.Thread(target=listen, daemon=True).start()
+    if not hello["address"].startswith("ray://"):
+        import ray
+
+        patience = float(os.environ["RAY_gcs_rpc_server_reconnect_timeout_s"]) + PATIENCE
+        head = (ray.get_runtime_context().gcs_address, patience, lambda: os._exit(1))
+        threading.Thread(target=watch, args=head, daemon=True).start()
     bridge = Bridge(hello, say)
     while True:
         try:

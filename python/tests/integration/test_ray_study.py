@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -27,7 +28,7 @@ from studies import (
 )
 
 import catamount.ray
-from catamount.cluster import Bridge, Task
+from catamount.cluster import Bridge, Task, watch
 
 CELL = "cell-bfs+fitted-dfs-n32"
 PLAIN: dict[str, str] = {}
@@ -213,6 +214,15 @@ def test_a_study_goes_on_after_the_head_is_started_anew(place, nodes):
         nodes.shutdown()
     run(study.name, nodes.ready(PLAIN, PLAIN))
     assert results(study) == results(place / "alone")
+
+
+def test_a_head_that_does_not_answer_is_missed_whatever_ray_waits_for():
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        address = f"127.0.0.1:{head.getsockname()[1]}"
+        missed = threading.Event()
+        threading.Thread(target=watch, args=(address, 1.0, missed.set), daemon=True).start()
+        assert not missed.wait(2.0), "it answers"
+    assert missed.wait(10.0)
 
 
 def test_what_cannot_work_is_refused_before_anything_is_done(place, nodes):
