@@ -65,7 +65,7 @@ test-integrations: setup-test
 	scripts/integrations.sh
 
 test-cluster: setup-test
-	CATAMOUNT_CLUSTER_FAULTS=1 python/run_integration_tests.sh -k test_ray_study
+	CATAMOUNT_CLUSTER_FAULTS=1 python/run_integration_tests.sh -k "test_ray_study or test_ray_provers"
 
 bench: setup-demo build
 	scripts/bench.sh

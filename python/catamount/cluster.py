@@ -118,9 +118,7 @@ class Bridge:
         provers = self.provers if order["provers"] else []
         paths = (hello["here"], order["folder"])
         task.forget()
-        stream = asked.remote(
-            hello["program"], order["arguments"], *paths, needs["cpus"], files, order["outputs"], beat, provers
-        )
+        stream = asked.remote(hello["program"], order["arguments"], *paths, needs["cpus"], files, order["outputs"], beat, provers)
         self.tasks[stream] = task
 
     def hire(self, order: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::service::Service;
-use common::{DATABASE, folder_with, read, refused, said};
+use common::{DATABASE, folder_with, printed, read, refused, said};
+use serde_json::Value;
 
 const SEARCH: &str = "eval --theorems data/test.jsonl --steps 1-6 --policy ngram:data/train.jsonl \
                       --strategy bfs --budget 96 --trees";
@@ -68,8 +69,14 @@ fn lean_elsewhere_is_lean() {
     let folder = temporary.path();
     let search = "eval --theorems pool.jsonl --policy ngram:pool.jsonl --strategy bfs --budget 24 \
                   --trees";
-    said(folder, &format!("{search} --env lean --workers 1 --out local.jsonl"));
-    let service = Service::start(&["--env", "lean", "--workers", "1"]);
+    // The bundled library, which this writes: as a study has it, and as a service is told of it.
+    let study: Value =
+        serde_json::from_str(&printed(folder, "step lean-demo --out study --probe")).unwrap();
+    let root = folder.join("study/library");
+    let lean = ["--env", "lean", "--workers", "1", "--root", root.to_str().unwrap()];
+    said(folder, &format!("{search} {} --out local.jsonl", lean.join(" ")));
+    let service = Service::start(&lean);
+    assert_eq!(service.ask("GET", "/status", "").1["identity"], study["prover"]["Ok"]);
     said(folder, &format!("{search} --provers {} --out remote.jsonl", service.address));
     assert_eq!(read(folder, "remote.jsonl"), read(folder, "local.jsonl"));
     assert_eq!(trees(folder, "remote"), trees(folder, "local"));

@@ -2,36 +2,8 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-
 use common::service::Service;
-use serde_json::{Value, json};
-
-trait Asks {
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value);
-    fn post(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("POST", path, &body.to_string())
-    }
-}
-
-impl Asks for Service {
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: \
-             {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
-        (status, serde_json::from_str(body).unwrap_or(Value::Null))
-    }
-}
+use serde_json::json;
 
 #[test]
 fn a_theorem_is_opened_run_and_judged() {

@@ -2,6 +2,7 @@
 with a prover of its own makes."""
 
 import json
+import os
 import threading
 import time
 
@@ -72,9 +73,15 @@ def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
     assert not services()
 
 
+@pytest.mark.skipif("CATAMOUNT_CLUSTER_FAULTS" not in os.environ, reason="`make test-cluster` does it")
+def test_provers_are_found_where_the_folder_is_not_seen(place, nodes):
+    options = {"address": nodes.ready({}, {}), "device": "cpu", "program": [PROGRAM], "provers": 2}
+    catamount.ray.run("study.toml", out="objects", objects=True, **options)
+    assert results(place / "objects") == results(place / "alone")
+    assert "Generators and provers" in (place / "objects" / "report" / "index.html").read_text()
+
+
 def test_more_provers_than_there_is_room_for_are_refused(place, nodes):
     with pytest.raises(RuntimeError, match="no room for 4 prover workers beside the steps"):
-        catamount.ray.run(
-            "study.toml", out="crowded", address=nodes.ready({}, {}), device="cpu", program=[PROGRAM], provers=4
-        )
+        catamount.ray.run("study.toml", out="crowded", address=nodes.ready({}, {}), device="cpu", program=[PROGRAM], provers=4)
     assert not (place / "crowded" / "data").exists()
