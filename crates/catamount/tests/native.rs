@@ -26,6 +26,7 @@ const LEAN: &str = r#"#!/bin/sh
 case "$1" in
   --version) echo "Lean (version 4.28.0, a stand-in)" ;;
   --run) shift; exec "@NODE@" --stack-size=500000 "@TOOLCHAIN@/run.cjs" "$@" ;;
+  *.lean) exec "@NODE@" --stack-size=7500 "@TOOLCHAIN@/elaborate.cjs" "$1" ;;
   *) exit 2 ;;
 esac
 "#;
@@ -36,16 +37,27 @@ const fs = require("fs"), path = require("path");
 const [file, ...imports] = process.argv.slice(2);
 const module_ = path.basename(file, ".lean"), cache = "@CACHE@", text = fs.readFileSync(file, "utf8");
 const whole = (kind) => fs.readdirSync(cache).filter((f) => f.startsWith(kind) && fs.existsSync(path.join(cache, f, "complete")));
-// What was compiled is the same but for a piece that only the package's compiler needs.
-const same = (f) => {
+// What was compiled is the same but for a short piece near its beginning, which is another for each host.
+const different = (f) => {
   const compiled = fs.readFileSync(path.join(cache, f, "source", `${module_}.lean`), "utf8");
-  let at = 0;
-  while (at < text.length && compiled[at] === text[at]) at++;
-  return compiled.endsWith(text.slice(at));
+  let before = 0, after = 0;
+  while (before < text.length && compiled[before] === text[before]) before++;
+  while (after < text.length - before && compiled.at(-1 - after) === text.at(-1 - after)) after++;
+  return text.length - before - after;
 };
+const same = (f) => different(f) < 2000;
 const server = path.join(cache, whole("server-").find(same), "lib");
 const runtime = path.join(cache, "@RUNTIME@");
 const settings = { runtime, boot: module_, args: imports, mounts: [["/server", server, false]], env: { LEAN_PATH: "/lean/lib:/server" } };
+process.argv = [process.argv[0], "host.cjs", JSON.stringify(settings)];
+require(path.join(runtime, "scripts", "host.cjs"));
+"#;
+
+/// `lean FILE`, by the package's own Lean.
+const ELABORATE: &str = r#"
+const path = require("path");
+const file = process.argv[2], runtime = path.join("@CACHE@", "@RUNTIME@");
+const settings = { runtime, args: [`/source/${path.basename(file)}`], mounts: [["/source", path.dirname(file), false]], pool: 2 };
 process.argv = [process.argv[0], "host.cjs", JSON.stringify(settings)];
 require(path.join(runtime, "scripts", "host.cjs"));
 "#;
@@ -84,6 +96,7 @@ impl StandIn {
         write(folder.path().join("bin/lake"), LAKE);
         write(toolchain.join("bin/lean"), LEAN);
         write(toolchain.join("run.cjs"), RUN);
+        write(toolchain.join("elaborate.cjs"), ELABORATE);
         StandIn { folder }
     }
 
@@ -156,4 +169,6 @@ fn a_missing_default_toolchain_is_not_called_a_missing_program() {
         said.lines().any(|l| l.starts_with("ok") && l.contains("Lake version 5.0.0")),
         "{said}"
     );
+    let api = said.lines().find(|l| l.contains("Lean's API")).unwrap();
+    assert!(api.starts_with("ok"), "{api}");
 }

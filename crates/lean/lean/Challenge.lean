@@ -94,7 +94,8 @@ def Proof.challenge (p : Proof) (compiled : IO Environment) (r : ChallengeReques
   else
     let x ← newExport env (fun n => if r.whole then false else isImported env n) r.proofs
     -- Literals stand for terms of these.
-    if r.whole then x.constants [``Nat, ``Char.ofNat, ``String.ofList]
+    let makesString := if hasConst env `String.ofList then `String.ofList else `String.mk
+    if r.whole then x.constants [``Nat, ``Char.ofNat, makesString]
     x.uses p.type
     x.constants (withConst env true r.uses)
     x.writeAxiom { name := p.name, levelParams := p.levels, type := p.type }

@@ -77,10 +77,6 @@ def coreState (env : Environment) (tag : Name) : Core.State :=
 
 /-! ### Parsing and elaborating commands -/
 
-def inputCtx (s : String) : Parser.InputContext :=
-  { inputString := s, fileName := "<catamount>", fileMap := FileMap.ofString s,
-    endPos := s.rawEndPos, endPos_valid := Nat.le_refl _ }
-
 def parserCtx (c : Ctx) : Parser.ParserModuleContext :=
   { env := c.env, options := c.opts, currNamespace := c.ns, openDecls := c.opens }
 

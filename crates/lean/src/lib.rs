@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod api;
 mod assets;
 mod build;
 mod bundled;
@@ -70,6 +71,8 @@ pub fn is_answer(line: &[u8], id: &str) -> bool {
     wire::parse_reply(line, id).is_some()
 }
 
+#[doc(hidden)]
+pub use api::names_file;
 pub use build::{BuildProgress, BuildReport, FailedModule, build, modules_folder, runtime_name};
 pub use bundled::write_bundled_library;
 pub use certificate::Certificate;

@@ -142,11 +142,13 @@ pub struct Close {
 }
 
 /// A whole Lean file, to be reported on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WholeFile {
     /// What it says.
     pub text: String,
+    /// Seconds that it may take, if less than the service's own limit on a check.
+    pub limit: Option<f64>,
 }
 
 /// How a service is.

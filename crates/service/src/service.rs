@@ -250,7 +250,9 @@ impl Service {
     /// What Lean says of a whole file.
     fn file(&self, file: &WholeFile) -> Result<Value, Refusal> {
         let lean = self.lean("/file is for --env lean")?;
-        let report = self.busy.during(|| lean.report(&file.text));
+        let limit = file.limit.map_or(Ok(Duration::MAX), Duration::try_from_secs_f64);
+        let limit = limit.map_err(|e| Refusal::new(400, format!("limit: {e}")))?;
+        let report = self.busy.during(|| lean.report(&file.text, limit));
         value(&report.map_err(|fault| Refusal::new(422, fault.0))?)
     }
 

@@ -21,9 +21,9 @@ theorem wrong : 1 = 2 := by
 
 #[test]
 fn a_whole_file_is_reported_on() {
-    let limit = Duration::from_secs(20);
-    let lean = Lean::new(Options { workers: 1, check_limit: limit, ..options() }).unwrap();
-    let report = lean.report(MIXED).unwrap();
+    let lean = Lean::new(Options { workers: 1, ..options() }).unwrap();
+    let report_on = |text: &str| lean.report(text, Duration::MAX);
+    let report = report_on(MIXED).unwrap();
     assert_eq!(report.outcome, FileOutcome::Fails);
     let said: Vec<(&str, u32, u32, u32)> = report
         .messages
@@ -42,16 +42,21 @@ fn a_whole_file_is_reported_on() {
 
     // The same process: nothing of the file before is left in it.
     let first = |lines: usize| MIXED.lines().take(lines).collect::<Vec<_>>().join("\n");
-    assert_eq!(lean.report(&first(2)).unwrap().outcome, FileOutcome::Passes);
-    assert_eq!(lean.report(&first(7)).unwrap().outcome, FileOutcome::Sorry);
-    let broken = lean.report("theorem fine : := by").unwrap();
+    assert_eq!(report_on(&first(2)).unwrap().outcome, FileOutcome::Passes);
+    assert_eq!(report_on(&first(7)).unwrap().outcome, FileOutcome::Sorry);
+    let broken = report_on("theorem fine : := by").unwrap();
     assert_eq!((broken.outcome, broken.messages[0].line), (FileOutcome::Fails, 1));
 
     let endless = "partial def f (n : Nat) : Nat := f (n + 1)\n#eval f 0\n";
-    let report = lean.report(endless).unwrap();
+    let report = lean.report(endless, Duration::from_secs(3)).unwrap();
     assert_eq!(report.outcome, FileOutcome::Limit);
-    assert!(report.why.contains("20 s"), "{}", report.why);
+    assert!(report.why.contains("3 s"), "{}", report.why);
 
-    let unknown = lean.report("import No.Such.Module\n").unwrap_err();
+    let unknown = report_on("import No.Such.Module\n").unwrap_err();
     assert!(unknown.0.contains("No.Such.Module"), "{unknown:?}");
+
+    // Every name that the server is said to use is there.
+    let report = report_on(&catamount_lean::names_file()).unwrap();
+    assert_eq!(report.outcome, FileOutcome::Passes, "{:?}", report.messages);
+    assert!(report.messages.len() > 30);
 }
