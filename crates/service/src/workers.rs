@@ -250,7 +250,7 @@ mod tests {
         let first = choose("A.lean");
         let second = choose("B.lean");
         assert_ne!(first.0.address, second.0.address, "another file goes where there is less");
-        let more: Vec<Place> = (0..FILE).map(|_| choose("A.lean")).collect();
+        let more: Vec<Place> = (0..=FILE).map(|_| choose("A.lean")).collect();
         assert!(more.iter().all(|place| place.0.address == first.0.address));
         let overflowing = choose("A.lean");
         assert_eq!(overflowing.0.address, second.0.address);
