@@ -1,6 +1,6 @@
 """What spreading a study over a Ray cluster costs and gains, and what the planner said: on local nodes of one processor each.
 
-    python scaling.py [NODES ...]          a study of many small cells; 1, 2 and 4 nodes if none are given (three minutes)
+    python scaling.py [NODES ...]          a study of many small cells; 1, 2 and 4 nodes if none are given (minutes)
     python scaling.py --demo [NODES ...]   the demo preset, which takes a processor twenty minutes
 
 Times are without the start of the cluster. `scheduling` is what is left of a node's time when its tasks are taken away, on
@@ -10,8 +10,8 @@ the same data, models, logs and tables.
 """
 
 import argparse
+import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -25,12 +25,11 @@ from studies import MANY_CELLS, PROGRAM, Nodes, outline, results, timed, words  
 PROCESSORS = len(os.sched_getaffinity(0))
 
 
-def planned(experiment: str, count: int, startup: float) -> str:
-    """What the planner says of the study on so many nodes, or on as many of them as have a processor of their own."""
+def planned(experiment: str, count: int, startup: float) -> float:
+    """The seconds that the planner gives the study on so many nodes, or on as many of them as have a processor of their own."""
     machines = ["--nodes", str(min(count, PROCESSORS)), "--cpus", "1", "--startup", f"{startup:.3f}"]
-    asked = [PROGRAM, "run", experiment, "--out", "nodes-1", "--ray", "--dry-run", *machines]
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    return re.search(r"^(.*) on \d+ nodes?", said, re.MULTILINE).group(1)
+    asked = [PROGRAM, "run", experiment, "--out", "nodes-1", "--ray", "--dry-run", "--json", *machines]
+    return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)["seconds"]
 
 
 def main() -> None:
@@ -59,7 +58,7 @@ def main() -> None:
                 startup = max(0.0, sum(tasks) - steps) / len(tasks)
             share = f"{100 * (1 - sum(tasks) / wall):.1f} %" if count == 1 else ""
             plan = planned(experiment, count, startup)
-            print(f"| {count} | {wall:.1f} | {plan} | {len(tasks)} | {sum(tasks):.1f} | {share} |", flush=True)
+            print(f"| {count} | {wall:.1f} | {plan:.1f} | {len(tasks)} | {sum(tasks):.1f} | {share} |", flush=True)
             for other in ("nodes-1", "alone"):
                 if Path(other).exists():
                     assert results(Path(name)) == results(Path(other)), f"{name} and {other} differ"
