@@ -68,6 +68,8 @@ struct StandIn {
 
 impl StandIn {
     fn new() -> StandIn {
+        // It runs what the WebAssembly host has prepared.
+        catamount_lean::Lean::new(catamount_lean::Options::default()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let cache = catamount_lean::modules_folder().parent().unwrap().to_path_buf();
         let toolchain = folder.path().join("toolchain");
@@ -121,8 +123,6 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_lake_project_is_searched_traced_and_judged_by_its_own_toolchain() {
-    // The stand-in runs what the WebAssembly host has prepared.
-    catamount_lean::Lean::new(catamount_lean::Options::default()).unwrap();
     let standin = StandIn::new();
     let project = standin.project();
     let claims = project.join("claims.jsonl");
