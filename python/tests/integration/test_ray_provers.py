@@ -3,12 +3,13 @@ with a prover of its own makes."""
 
 import json
 import os
+import signal
 import threading
 import time
 
 import psutil
 import pytest
-from studies import PROGRAM, STUDY, Nodes, place_of, results, words
+from studies import PROGRAM, STUDY, Nodes, freeze, place_of, results, words
 
 import catamount.ray
 
@@ -44,17 +45,25 @@ def services():
     return found
 
 
+def advance(process, log, lines):
+    """Lets a stopped program go on, a moment at a time, until its log has so many lines."""
+    while not log.exists() or len(log.read_bytes().splitlines()) < lines:
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.01)
+        process.send_signal(signal.SIGSTOP)
+
+
 def kill(study, killed):
-    """Kills a service, and later Ray's worker of another, each while searches are under way."""
-    for which, lines in [(0, 3), (1, 40)]:
-        while sum(len(log.read_bytes().splitlines()) for log in (study / "cells").glob("*n256.jsonl")) < lines:
-            time.sleep(0.005)
-        running = services()
-        victim = running[0][which]
+    """Kills a service, and later Ray's worker of another, in the middle of a cell."""
+    searching, _ = freeze(study, "cell-ce-bfs-n256")
+    for which, lines in [(0, 3), (1, 8)]:
+        advance(searching, study / "cells" / "ce-bfs-n256.jsonl", lines)
+        victim = services()[0][which]
         killed.append(victim.pid)
         victim.kill()
         while len(services()) < 2 or any(process.pid in killed for pair in services() for process in pair):
             time.sleep(0.05)
+    searching.send_signal(signal.SIGCONT)
 
 
 def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
