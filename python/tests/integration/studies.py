@@ -204,13 +204,22 @@ def held(study, step):
         yield
 
 
+def programs(command):
+    """The processes that do a command of the program now, each with its arguments."""
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        # The program of the package is a script: its first word is then Python.
+        for first in (0, 1):
+            if line[first : first + 2] == [PROGRAM, command]:
+                yield process, line[first + 2 :]
+
+
 def under_way(step):
     """The program that does a step, waited for."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        for process in psutil.process_iter(["cmdline"]):
-            line = process.info["cmdline"] or []
-            if line[:2] == [PROGRAM, "step"] and step in line and "--only" in line:
+        for process, arguments in programs("step"):
+            if step in arguments and "--only" in arguments:
                 return process
         time.sleep(0.05)
     raise AssertionError(f"{step} was not begun")

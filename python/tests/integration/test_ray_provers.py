@@ -7,9 +7,8 @@ import signal
 import threading
 import time
 
-import psutil
 import pytest
-from studies import PROGRAM, STUDY, Nodes, freeze, place_of, results, words
+from studies import PROGRAM, STUDY, Nodes, freeze, place_of, programs, results, words
 
 import catamount.ray
 
@@ -37,12 +36,7 @@ def nodes():
 
 def services():
     """The services of prover workers that run now, each with the worker of Ray's that started it."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = process.info["cmdline"] or []
-        if "serve" in line and "--tied" in line and line[0] == PROGRAM:
-            found.append((process, process.parent()))
-    return found
+    return [(process, process.parent()) for process, arguments in programs("serve") if "--tied" in arguments]
 
 
 def advance(process, log, lines):
@@ -56,14 +50,17 @@ def advance(process, log, lines):
 def kill(study, killed):
     """Kills a service, and later Ray's worker of another, in the middle of a cell."""
     searching, _ = freeze(study, "cell-ce-bfs-n256")
-    for which, lines in [(0, 3), (1, 8)]:
-        advance(searching, study / "cells" / "ce-bfs-n256.jsonl", lines)
-        victim = services()[0][which]
-        killed.append(victim.pid)
-        victim.kill()
-        while len(services()) < 2 or any(process.pid in killed for pair in services() for process in pair):
-            time.sleep(0.05)
-    searching.send_signal(signal.SIGCONT)
+    try:
+        for which, lines in [(0, 3), (1, 8)]:
+            advance(searching, study / "cells" / "ce-bfs-n256.jsonl", lines)
+            victim = services()[0][which]
+            killed.append(victim.pid)
+            victim.kill()
+            while len(services()) < 2 or any(process.pid in killed for pair in services() for process in pair):
+                time.sleep(0.05)
+    finally:
+        # Whatever went wrong here is to fail the test, not to hang it.
+        searching.send_signal(signal.SIGCONT)
 
 
 def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
