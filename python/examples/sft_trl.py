@@ -41,12 +41,14 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(arguments.model)
     model = AutoModelForCausalLM.from_pretrained(arguments.model)
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # Unless it is told, it takes processes without an accelerator for one each, all of them the first.
+    state = PartialState(cpu=device == "cpu")
     search = {"objective": arguments.objective, "budget": arguments.budget}
 
     column = arguments.out / "weights.jsonl"
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with PartialState().main_process_first():
-        if PartialState().is_main_process:
+    with state.main_process_first():
+        if state.is_main_process:
             write_weight_column(column, catamount.read_traces(arguments.train), model.to(device), tokenizer, **search)
         data = load_dataset("json", data_files=str(column), split="train")
     held_out = None

@@ -33,3 +33,6 @@ if trainer.is_world_process_zero():
     taken = {name: whole[name] for name, _ in test_hf.model().named_parameters()}
     found = {"processes": trainer.accelerator.num_processes, "parameters": taken, "step": test_hf.losses(trainer), "held": held}
     torch.save(found, out)
+# Left to Python's end, the threads of the group may outlive what they use, and the process aborts.
+torch.distributed.barrier()
+torch.distributed.destroy_process_group()

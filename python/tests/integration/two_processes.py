@@ -17,3 +17,6 @@ if step.is_world_process_zero():
     taken = parameters(step.accelerator.unwrap_model(step.model))
     found = {"processes": step.accelerator.num_processes, "parameters": taken, "step": losses(step), "course": losses(course)}
     torch.save(found, out)
+# Left to Python's end, the threads of the group may outlive what they use, and the process aborts.
+torch.distributed.barrier()
+torch.distributed.destroy_process_group()
