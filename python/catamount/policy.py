@@ -38,7 +38,8 @@ class _Native:
 
     def native(self) -> _catamount.NativePolicy:
         """The policy, ready to be opened by a search."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        own = fields(self)  # type: ignore[arg-type]
+        settings = {field.name: getattr(self, field.name) for field in own}
         values = {
             key: os.fspath(value) if isinstance(value, os.PathLike) else value
             for key, value in settings.items()

@@ -17,7 +17,15 @@ import catamount
 from catamount.hf import CatTrainer, HeldOut, TraceDataset, weighted, write_weight_column
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_hf import EXAMPLES, TOKENIZER, TRACES, arguments, gradient, model, parameters  # noqa: E402
+from test_hf import (  # noqa: E402
+    EXAMPLES,
+    TOKENIZER,
+    TRACES,
+    arguments,
+    gradient,
+    model,
+    parameters,
+)
 
 SEARCH = {"objective": "bfs", "budget": 8}
 
