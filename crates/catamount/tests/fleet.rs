@@ -127,6 +127,23 @@ fn a_larger_cluster_is_forecast_from_times() {
 }
 
 #[test]
+fn machines_that_cannot_be_are_refused() {
+    let temporary = folder_with("small.toml", SMALL);
+    for (rest, named) in [
+        ("--startup nan", "from 0 to"),
+        ("--startup inf", "from 0 to"),
+        ("--cpus 0", "from 1 to"),
+        ("--cpus nan", "from 1 to"),
+        ("--gpus nan", "from 0 to"),
+        ("--times data=nan", "from 0 to"),
+    ] {
+        let asked = format!("run small.toml --dry-run --nodes 2 {rest}");
+        let said = refused(temporary.path(), &asked);
+        assert!(said.contains(named), "{rest}: {said}");
+    }
+}
+
+#[test]
 fn devices_that_are_not_there_are_refused() {
     let folder = folder_with("small.toml", SMALL);
     for (device, named) in
