@@ -38,7 +38,7 @@ docs:
 STUDY ?= demo-out
 screenshots:
 	CATAMOUNT_STUDY=$(abspath $(STUDY)) CATAMOUNT_SCREENSHOTS=$(CURDIR)/docs/images \
-	  $(CARGO) test --release --workspace --test browser pictures
+	  $(CARGO) test --release --workspace --test browser pictures -- --ignored
 
 setup-demo:
 	@scripts/install.sh metamath:metamath metamath-databases fc-list:fontconfig fonts-dejavu-core
@@ -51,11 +51,13 @@ demo: setup-demo build
 
 lint:
 	$(CARGO) fmt --all --check
+	scripts/lines.py
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
 # Examples are compiled by the lints already; to make programs of them as well costs minutes.
 test: setup-test lint
 	$(CARGO) test --release --workspace --lib --bins --tests
+	scripts/tools.sh
 	$(CARGO) test --release --workspace --doc
 	python/run_tests.sh
 

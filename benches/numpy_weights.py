@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""All weights of a trace by plain vectorised NumPy: the yardstick Catamount's speed is measured against.
+"""All weights of a trace by plain vectorised NumPy: the yardstick Catamount's speed is measured
+against.
 
-The recurrences of `crates/objective`, forwards for J and backwards for its gradient, as one would write them in NumPy: arrays over the steps
-and over all traces of one length, a Python loop over the budget (for `mcts` arrays over the clocks, a loop over traces and steps). Plain
-probabilities, so a trace whose success leaves the range of a double is out of reach: the check leaves those out and says how many.
+The recurrences of `crates/objective`, forwards for J and backwards for its gradient, as one would
+write them in NumPy: arrays over the steps and over all traces of one length, a Python loop over the
+budget (for `mcts` arrays over the clocks, a loop over traces and steps). Plain probabilities, so a
+trace whose success leaves the range of a double is out of reach: the check leaves those out and
+says how many.
 
-    python3 benches/numpy_weights.py                                           check against the golden answers, then time
-    python3 benches/numpy_weights.py --catamount target/release/catamount      time the command line in the same run, too
+    python3 benches/numpy_weights.py
+        checks against the golden answers, then times
+    python3 benches/numpy_weights.py --catamount target/release/catamount
+        times the command line in the same run, too
 
 Needs NumPy alone.
 """
@@ -36,7 +41,9 @@ def attempts(log_x, tries, q):
     c, gone = miss * (1 - q), x + miss * q
     log_c = np.where(gone < 0.5, np.log1p(-gone), np.log(c))
     found = -np.expm1(tries * log_c)
-    return log_x + np.log(found) - np.log(gone), q / gone + x * (1 - q) * tries * c ** (tries - 1) / found
+    return log_x + np.log(found) - np.log(gone), q / gone + x * (1 - q) * tries * c ** (
+        tries - 1
+    ) / found
 
 
 def ua(log_p, tries, q):
@@ -88,7 +95,11 @@ def backtrack(log_p, budget, q, levin):
     for b in range(1, budget + 1):
         back[b] = np.cumsum(score * table[b - 1, :, :length], axis=1) / total
         table[b, :, :length] = p * table[b - 1, :, 1:] + c * back[b]
-    adjoint, slope, drift = np.zeros((traces, length)), np.zeros((traces, length)), np.zeros((traces, length))
+    adjoint, slope, drift = (
+        np.zeros((traces, length)),
+        np.zeros((traces, length)),
+        np.zeros((traces, length)),
+    )
     adjoint[:, 0] = 1
     for b in range(budget, 0, -1):
         slope += adjoint * (table[b - 1, :, 1:] - (1 - q) * back[b])
@@ -109,9 +120,13 @@ def backtrack(log_p, budget, q, levin):
 
 @functools.cache
 def clocks(budget):
-    """For a child found at reading T of its parent's clock: the child's reading at reading n (0 if n was no tick of the child's), and the
-    widening samples spent by then."""
-    child, widened = np.zeros((budget + 1, budget + 1), int), np.zeros((budget + 1, budget + 1), int)
+    """For a child found at reading T of its parent's clock: the child's reading at reading n (0 if
+    n was no tick of the child's), and the widening samples spent by then.
+    """
+    child, widened = (
+        np.zeros((budget + 1, budget + 1), int),
+        np.zeros((budget + 1, budget + 1), int),
+    )
     for found in range(1, budget + 1):
         square, ticks, spent = found, 0, 0
         for reading in range(found, budget):
@@ -132,7 +147,10 @@ def widening(log_p, budget, q):
     for i, trace in enumerate(log_p):
         p, miss = np.exp(trace), -np.expm1(trace)
         c, u, length = miss * (1 - q), 1 - q * miss, len(trace)
-        first = [np.where(readings > 0, p[k] * c[k] ** np.maximum(readings - 1.0, 0), 0.0) for k in range(length)]
+        first = [
+            np.where(readings > 0, p[k] * c[k] ** np.maximum(readings - 1.0, 0), 0.0)
+            for k in range(length)
+        ]
         finished, factors = [None] * length, [None] * length
         finished[-1] = first[-1]
         for k in range(length - 2, -1, -1):
@@ -143,7 +161,11 @@ def widening(log_p, budget, q):
         for k in range(length - 1):
             flow = factors[k] * reach
             share = flow * finished[k + 1][child]
-            slope = 1 - np.maximum(readings - 1, 0)[:, None] * p[k] / miss[k] + widened * q * p[k] / u[k]
+            slope = (
+                1
+                - np.maximum(readings - 1, 0)[:, None] * p[k] / miss[k]
+                + widened * q * p[k] / u[k]
+            )
             weights[i, k] = (share * slope).sum() / success
             reach = np.bincount(child.ravel(), flow.ravel(), budget + 1)
             reach[0] = 0
@@ -179,30 +201,46 @@ def check(path):
     for line in path.read_text().splitlines():
         case = json.loads(line)
         log_p = np.array([case["logp"]])
-        # Success of e^-700 underflows, and a budget shorter than the trace has no weights of its own.
+        # Success of e^-700 underflows, and a budget shorter than the trace has no weights of its
+        # own.
         if log_p.sum() < -650 or case["budget"] < log_p.shape[1]:
             left_out += 1
             continue
         with np.errstate(all="ignore"):
-            log_success, weights = weigh(case["objective"], log_p, case["budget"], case["kappa"], case["absorption"])
+            log_success, weights = weigh(
+                case["objective"], log_p, case["budget"], case["kappa"], case["absorption"]
+            )
         seen += 1
         expected = np.array(case["weights"])
         off = np.abs(weights[0] - expected).max()
         # log J itself near zero keeps an absolute error only.
-        off = max(off, abs(log_success[0] - case["log_success"]) / max(1.0, abs(case["log_success"])))
+        off = max(
+            off, abs(log_success[0] - case["log_success"]) / max(1.0, abs(case["log_success"]))
+        )
         if not off < 1e-8:
             sys.exit(f"{case['objective']} is off by {off:.1e} on {line}")
         worst[case["objective"]] = max(worst.get(case["objective"], 0.0), off)
-    print(f"golden answers: {seen} of {seen + left_out} cases agree to 1e-8 ({left_out} outside what plain doubles can do)")
-    print("largest difference: " + ", ".join(f"{name} {off:.0e}" for name, off in sorted(worst.items())))
+    print(
+        f"golden answers: {seen} of {seen + left_out} cases agree to 1e-8 "
+        f"({left_out} outside what plain doubles can do)"
+    )
+    print(
+        "largest difference: "
+        + ", ".join(f"{name} {off:.0e}" for name, off in sorted(worst.items()))
+    )
     return seen
 
 
 def epoch(seed=0):
-    """Traces like the paper's training set: 40,660 of mean length 1.87, log p from near-certain to hopeless."""
+    """Traces like the paper's training set: 40,660 of mean length 1.87, log p from near-certain to
+    hopeless.
+    """
     random = np.random.default_rng(seed)
     lengths = 1 + random.poisson(MEAN_LENGTH - 1, TRACES)
-    return [-random.exponential(1.0, length) * 10 ** random.uniform(-2, 1, length) - 1e-6 for length in lengths]
+    return [
+        -random.exponential(1.0, length) * 10 ** random.uniform(-2, 1, length) - 1e-6
+        for length in lengths
+    ]
 
 
 def by_length(traces):
@@ -215,7 +253,9 @@ def by_length(traces):
 
 
 def numpy_weights(objective, traces):
-    """Weights of every trace. Traces too short of budget for `mcts` do not occur here: its minimum for seven steps is 23."""
+    """Weights of every trace. Traces too short of budget for `mcts` do not occur here: its minimum
+    for seven steps is 23.
+    """
     out = [None] * len(traces)
     with np.errstate(all="ignore"):
         for which, log_p in by_length(traces):
@@ -245,7 +285,15 @@ class CommandLine:
                 out.write(json.dumps({"name": str(i), "logp": list(trace)}) + "\n")
 
     def __call__(self, objective):
-        command = [self.path, "weights", "--objective", objective, "--budget", str(BUDGET), str(self.file)]
+        command = [
+            self.path,
+            "weights",
+            "--objective",
+            objective,
+            "--budget",
+            str(BUDGET),
+            str(self.file),
+        ]
         environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
         return subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
 
@@ -266,7 +314,10 @@ def compare(catamount, sample):
     traces = epoch()
     five = np.random.default_rng(1).uniform(-3, -0.05, (1000, 5))
     mean = sum(map(len, traces)) / len(traces)
-    print(f"\nN = {BUDGET}; epoch: {len(traces)} traces of mean length {mean:.2f}; `mcts` in NumPy on {sample} of them, scaled up")
+    print(
+        f"\nN = {BUDGET}; epoch: {len(traces)} traces of mean length {mean:.2f}; "
+        f"`mcts` in NumPy on {sample} of them, scaled up"
+    )
     columns = ["epoch NumPy", "L=5 NumPy, alone", "L=5 NumPy, batched"]
     if catamount:
         columns += ["epoch catamount", "ratio", "largest difference"]
@@ -287,21 +338,37 @@ def compare(catamount, sample):
                 theirs, text = timed(lambda: command_line(objective))
                 answers = command_line.weights(text)
                 # Where J is so small that plain doubles fail, NumPy has no answer to compare.
-                off = [np.abs(np.array(a) - b).max() for a, b in zip(answers, found) if np.isfinite(b).all()]
+                off = [
+                    np.abs(np.array(a) - b).max()
+                    for a, b in zip(answers, found)
+                    if np.isfinite(b).all()
+                ]
                 if max(off) > 1e-7:
                     sys.exit(f"{objective}: the command line and NumPy differ by {max(off):.1e}")
-                cells += [seconds(theirs), f"{took / theirs:.1f}", f"{max(off):.0e} ({len(found) - len(off)} left out)"]
+                cells += [
+                    seconds(theirs),
+                    f"{took / theirs:.1f}",
+                    f"{max(off):.0e} ({len(found) - len(off)} left out)",
+                ]
             print(f"| {objective} | {' | '.join(cells)} |", flush=True)
         if command_line:
-            print("\ncatamount: the whole command with one thread, reading and writing JSON lines included; NumPy: arrays in memory.")
-            print(f"Reading and writing alone (objective ce, which computes nothing): {seconds(timed(lambda: command_line('ce'))[0])}.")
+            print(
+                "\ncatamount: the whole command with one thread, reading and writing JSON lines "
+                "included; NumPy: arrays in memory."
+            )
+            print(
+                "Reading and writing alone (objective ce, which computes nothing): "
+                f"{seconds(timed(lambda: command_line('ce'))[0])}."
+            )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--catamount", help="the command-line program to time in the same run")
     parser.add_argument("--golden", type=Path, default=GOLDEN, help="answers to check against")
-    parser.add_argument("--sample", type=int, default=400, help="traces of the epoch that NumPy's mcts is timed on")
+    parser.add_argument(
+        "--sample", type=int, default=400, help="traces of the epoch that NumPy's mcts is timed on"
+    )
     arguments = parser.parse_args()
     if check(arguments.golden) == 0:
         sys.exit("no golden case could be checked")

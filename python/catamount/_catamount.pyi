@@ -8,6 +8,7 @@ OBJECTIVES: list[str]
 STRATEGIES: list[str]
 FORMAT: int
 CONCURRENCY: int
+BATCH: int
 
 _Weighed = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
@@ -72,10 +73,20 @@ class Cell:
 
 def command_line(arguments: list[str]) -> int: ...
 def weigh_f64(
-    log_p: NDArray[np.float64], lengths: NDArray[np.int64], objective: str, budget: int, kappa: float, absorption: float
+    log_p: NDArray[np.float64],
+    lengths: NDArray[np.int64],
+    objective: str,
+    budget: int,
+    kappa: float,
+    absorption: float,
 ) -> _Weighed: ...
 def weigh_f32(
-    log_p: NDArray[np.float32], lengths: NDArray[np.int64], objective: str, budget: int, kappa: float, absorption: float
+    log_p: NDArray[np.float32],
+    lengths: NDArray[np.int64],
+    objective: str,
+    budget: int,
+    kappa: float,
+    absorption: float,
 ) -> _Weighed: ...
 def weigh_strategy(
     log_p: NDArray[np.float64],
@@ -87,12 +98,18 @@ def weigh_strategy(
     max_configurations: int,
 ) -> _Weighed: ...
 def time_weigh(
-    log_p: NDArray[np.float64], lengths: NDArray[np.int64], objective: str, budget: int, repeats: int
+    log_p: NDArray[np.float64],
+    lengths: NDArray[np.int64],
+    objective: str,
+    budget: int,
+    repeats: int,
 ) -> list[float]: ...
 def minimum_budget(objective: str, length: int) -> int: ...
 def read_traces(path: str) -> tuple[str, list[tuple[str, str]]]: ...
 def write_traces(path: str, traces: str) -> None: ...
-def pool(traces: str, file: str, steps: str | None = None, limit: int | None = None) -> tuple[str, str, str]: ...
+def pool(
+    traces: str, file: str, steps: str | None = None, limit: int | None = None
+) -> tuple[str, str, str]: ...
 def metamath_traces(database: str) -> str: ...
 def read_log(path: str) -> dict[str, Any]: ...
 def compare(a: list[str], b: list[str]) -> tuple[str, str]: ...

@@ -1,8 +1,9 @@
-"""Ray's end of `catamount run --ray`, which starts it: tasks come in, what became of them goes out, as lines of JSON.
+"""Ray's end of `catamount run --ray`, which starts it: tasks come in, what became of them goes out,
+as lines of JSON.
 
-Which steps can be done, in which order and with which needs is the program's to say. Here they become Ray tasks, each on
-a node that has room; a task whose node is lost, hangs or has no room on its disk is handed to another, where the step goes
-on from its last checkpoint or log line.
+Which steps can be done, in which order and with which needs is the program's to say. Here they
+become Ray tasks, each on a node that has room; a task whose node is lost, hangs or has no room on
+its disk is handed to another, where the step goes on from its last checkpoint or log line.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from typing import Any, Callable
 
 from . import node
-from .node import put
+from .node import put, sound
 from .objects import Objects
 
 LOST = 20
@@ -29,6 +30,8 @@ BEAT = 10.0
 """Seconds between two signs of life of a task, at most."""
 START = 300.0
 """Seconds that prover workers may take to start."""
+PROBE = 300.0
+"""Seconds that nodes may take to say what they have: a Lean library is opened for that."""
 HEAD = 20.0
 """Seconds that the cluster's head may be gone."""
 USES = 2.0
@@ -39,16 +42,24 @@ def reachable(address: str) -> str | None:
     """What is wrong with an address, if nothing answers there."""
     match = re.fullmatch(r"(?:ray://)?\[?([^\[\]]+)\]?:(\d+)", address)
     if match is None:
-        return f"`{address}` is no address of a Ray cluster; give HOST:PORT, ray://HOST:PORT, auto or local"
+        return (
+            f"`{address}` is no address of a Ray cluster; give HOST:PORT, ray://HOST:PORT, auto or "
+            "local"
+        )
     try:
         socket.create_connection((match.group(1), int(match.group(2))), timeout=PATIENCE).close()
     except OSError as error:
-        return f"nothing answers at {address} ({error}); is the cluster up (`ray status`), and is this its address?"
+        return (
+            f"nothing answers at {address} ({error}); is the cluster up (`ray status`), and is "
+            "this its address?"
+        )
     return None
 
 
 def watch(address: str, patience: float, end: Callable[[], Any]) -> None:
-    """Calls `end` once nothing has answered at an address for too long: Ray may wait for its head for ever."""
+    """Calls `end` once nothing has answered at an address for too long: Ray may wait for its head
+    for ever.
+    """
     answered = time.monotonic()
     while time.monotonic() - answered < patience:
         time.sleep(patience / 10)
@@ -82,7 +93,9 @@ class Task:
 
     def hangs(self, patience: float) -> bool:
         """Whether it has begun, and has not been at work for too long."""
-        return self.alive is not None and not self.ending and time.monotonic() - self.alive > patience
+        return (
+            self.alive is not None and not self.ending and time.monotonic() - self.alive > patience
+        )
 
 
 class Bridge:
@@ -111,14 +124,25 @@ class Bridge:
         needs = order["needs"]
         options = {"num_cpus": needs["cpus"], "num_gpus": needs["gpus"], "memory": needs["memory"]}
         if task.failed_on is not None:
-            options["scheduling_strategy"] = NodeLabelSchedulingStrategy({"ray.io/node-id": NotIn(task.failed_on)})
+            options["scheduling_strategy"] = NodeLabelSchedulingStrategy(
+                {"ray.io/node-id": NotIn(task.failed_on)}
+            )
         files = None if self.objects is None else self.objects.of(order["folder"], order["inputs"])
         beat = min(BEAT, self.patience / 3)
         asked = self.work.options(**options, num_returns="streaming", max_retries=0, name=task.name)
         provers = self.provers if order["provers"] else []
         paths = (hello["here"], order["folder"])
         task.forget()
-        stream = asked.remote(hello["program"], order["arguments"], *paths, needs["cpus"], files, order["outputs"], beat, provers)
+        stream = asked.remote(
+            hello["program"],
+            order["arguments"],
+            *paths,
+            needs["cpus"],
+            files,
+            order["outputs"],
+            beat,
+            provers,
+        )
         self.tasks[stream] = task
 
     def hire(self, order: dict[str, Any]) -> None:
@@ -126,25 +150,43 @@ class Bridge:
         import ray
 
         needs = order["needs"]
-        room = {"num_cpus": needs["cpus"], "memory": needs["memory"], "scheduling_strategy": "SPREAD"}
-        # One that is lost is started again, elsewhere if need be; what it was asked meanwhile waits.
+        room = {
+            "num_cpus": needs["cpus"],
+            "memory": needs["memory"],
+            "scheduling_strategy": "SPREAD",
+        }
+        # One that is lost is started again, elsewhere if need be; what it was asked meanwhile
+        # waits.
         again = {"max_restarts": -1, "max_task_retries": -1, "max_concurrency": 4}
         actor = ray.remote(node.Prover).options(**room, **again)
         start = (self.hello["program"], order["arguments"], self.hello["here"])
         self.provers = [actor.remote(*start) for _ in range(order["count"])]
         try:
-            self.say("provers", ray.get([prover.use.remote() for prover in self.provers], timeout=START))
+            self.say(
+                "provers", ray.get([prover.use.remote() for prover in self.provers], timeout=START)
+            )
         except ray.exceptions.GetTimeoutError:
-            reason = f"of {order['count']} prover workers not all have started within {START:g} s; is there room for them?"
+            reason = (
+                f"of {order['count']} prover workers not all have started within {START:g} s; is "
+                "there room for them?"
+            )
             self.say("refused", {"reason": reason})
         except ray.exceptions.RayError as error:
-            self.say("refused", {"reason": f"a prover worker cannot be started: {last_line(error)}"})
+            self.say(
+                "refused", {"reason": f"a prover worker cannot be started: {last_line(error)}"}
+            )
 
     def ask_provers(self) -> None:
-        """Hears how busy provers have been, now and then. One that is being replaced answers when it is there again."""
+        """Hears how busy provers have been, now and then. One that is being replaced answers when
+        it is there again.
+        """
         import ray
 
-        ready, _ = ray.wait(list(self.uses), num_returns=len(self.uses), timeout=0) if self.uses else ([], [])
+        ready, _ = (
+            ray.wait(list(self.uses), num_returns=len(self.uses), timeout=0)
+            if self.uses
+            else ([], [])
+        )
         heard = []
         for reference in ready:
             prover = self.uses.pop(reference)
@@ -209,8 +251,15 @@ class Bridge:
             self.fail(task, ended["code"], ended["said"])
             return
         # The stamp, which says that a step is done, comes after what it made.
-        for path in sorted(made, key=lambda path: path.startswith("steps")):
-            put(task.order["folder"], path, made[path])
+        try:
+            contents = {
+                path: sound(path, content, known) for path, (known, content) in made.items()
+            }
+        except OSError as error:
+            self.lose(task, str(error))
+            return
+        for path in sorted(contents, key=lambda path: path.startswith("steps")):
+            put(task.order["folder"], path, contents[path])
         ended.pop("node_id")
         self.say("ended", {"number": task.number, **ended})
 
@@ -220,6 +269,9 @@ class Bridge:
             reason = said.strip().splitlines()[-1][:300] if said.strip() else f"exit status {code}"
             self.say("lost", {"name": task.name, "reason": f"failed on {task.place}: {reason}"})
             task.failed_on = task.node
+            if self.objects is not None:
+                # It may have been sent something damaged.
+                self.objects.forget()
             self.begin(task)
         else:
             self.end(task, code, said)
@@ -230,15 +282,27 @@ class Bridge:
 
         needs = task.order["needs"]
         wanted = {"CPU": needs["cpus"], "GPU": needs["gpus"], "memory": needs["memory"]}
-        others = [one["Resources"] for one in ray.nodes() if one["Alive"] and one["NodeID"] != task.node]
-        return any(all(has.get(what, 0.0) >= much for what, much in wanted.items()) for has in others)
+        others = [
+            one["Resources"] for one in ray.nodes() if one["Alive"] and one["NodeID"] != task.node
+        ]
+        return any(
+            all(has.get(what, 0.0) >= much for what, much in wanted.items()) for has in others
+        )
 
     def end_the_hanging(self, task: Task) -> None:
-        """Ends the processes of a task that does nothing: that frees its place, and it is lost as with its node."""
+        """Ends the processes of a task that does nothing: that frees its place, and it is lost as
+        with its node.
+        """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         task.ending = True
-        self.say("lost", {"name": task.name, "reason": f"no sign of life from {task.place} for {self.patience:g} s"})
+        self.say(
+            "lost",
+            {
+                "name": task.name,
+                "reason": f"no sign of life from {task.place} for {self.patience:g} s",
+            },
+        )
         there = NodeAffinitySchedulingStrategy(task.node, soft=False)
         self.kill.options(num_cpus=0, scheduling_strategy=there).remote(task.processes)
 
@@ -308,14 +372,27 @@ def connect(hello: dict[str, Any]) -> list[dict[str, Any]] | str:
         asked = ask.options(num_cpus=0, max_retries=2, scheduling_strategy=there)
         answers.append(asked.remote(hello["program"], hello["probe"], hello["here"]))
     found = []
+    late = time.monotonic() + PROBE
     for one, answer in zip(nodes, answers):
         try:
-            said = ray.get(answer)
+            # All were asked at once, and all have the same time.
+            said = ray.get(answer, timeout=max(0.0, late - time.monotonic()))
+        except ray.exceptions.GetTimeoutError:
+            said = {
+                "Err": (
+                    f"it has not answered within {PROBE:g} s; take it out of the cluster, or look "
+                    "at what it does"
+                )
+            }
         except ray.exceptions.RayError as error:
             said = {"Err": f"it does not answer ({first_line(error)})"}
         has = one["Resources"]
         name = f"{one['NodeManagerHostname']} ({one['NodeID'][:8]})"
-        room = {"cpus": has.get("CPU", 0.0), "gpus": has.get("GPU", 0.0), "memory": has.get("memory", 0.0)}
+        room = {
+            "cpus": has.get("CPU", 0.0),
+            "gpus": has.get("GPU", 0.0),
+            "memory": has.get("memory", 0.0),
+        }
         found.append({"name": name, **room, "probe": said})
     return found
 
@@ -330,7 +407,8 @@ def main() -> None:
         out.write(json.dumps({kind: value}) + "\n")
         out.flush()
 
-    # A head that does not come back is missed within this time, unless its cluster is set up to wait longer for it.
+    # A head that does not come back is missed within this time, unless its cluster is set up to
+    # wait longer for it.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", f"{HEAD:g}")
     lines: queue.Queue[str | None] = queue.Queue()
 

@@ -28,7 +28,9 @@ class Verdict(NamedTuple):
 
 
 class Session:
-    """One theorem being proved; state 0 is the root, and any state may be branched from any number of times."""
+    """One theorem being proved; state 0 is the root, and any state may be branched from any number
+    of times.
+    """
 
     def __init__(self, native: _catamount.Session) -> None:
         self._native = native
@@ -48,7 +50,9 @@ class Session:
 
 
 class Environment:
-    """A prover. Subclasses are plain settings: they pickle, and the prover itself is opened at first use."""
+    """A prover. Subclasses are plain settings: they pickle, and the prover itself is opened at
+    first use.
+    """
 
     def native(self) -> _catamount.Environment:
         """The opened prover of this process."""
@@ -76,8 +80,12 @@ class Environment:
         """Opens a theorem, given by name or as a `Trace`."""
         return Session(self.native().open(_theorem(theorem)))
 
-    def check(self, theorem: Union[Trace, str], tactics: Sequence[str]) -> tuple[bool, list[str], str]:
-        """Re-checks a finished proof from scratch: whether it stands, the axioms it rests on, why it does not."""
+    def check(
+        self, theorem: Union[Trace, str], tactics: Sequence[str]
+    ) -> tuple[bool, list[str], str]:
+        """Re-checks a finished proof from scratch: whether it stands, the axioms it rests on, why
+        it does not.
+        """
         return self.native().check(_theorem(theorem), list(tactics))
 
 

@@ -49,7 +49,10 @@ class Run:
 
     def columns(self) -> dict[str, list[Any]]:
         """The records as columns, for pandas and polars."""
-        return {name: [record.get(name, LEFT_OUT.get(name)) for record in self.records] for name in COLUMNS}
+        return {
+            name: [record.get(name, LEFT_OUT.get(name)) for record in self.records]
+            for name in COLUMNS
+        }
 
 
 @dataclass
@@ -87,26 +90,30 @@ def search(
     time_limit: float | None = None,
     concurrency: int = _catamount.CONCURRENCY,
     threads: int | None = None,
-    batch: int = 64,
+    batch: int = _catamount.BATCH,
     progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> Run:
     """Searches theorems with any strategy and any policy.
 
     theorems: a file of traces, or an iterable of `Trace`s or of names.
-    policy: a callable (see `catamount.Policy`), or `OpenAIPolicy`, `NgramPolicy`, `ReplayPolicy`, `catamount.hf.HFPolicy`.
-    strategy, budget, settings, max_depth: one of `catamount.STRATEGIES`, expansions per theorem, and parameters such as
-        {"bfs_beam": 2}.
+    policy: a callable (see `catamount.Policy`), or `OpenAIPolicy`, `NgramPolicy`, `ReplayPolicy`,
+        `catamount.hf.HFPolicy`.
+    strategy, budget, settings, max_depth: one of `catamount.STRATEGIES`, expansions per theorem,
+        and parameters such as {"bfs_beam": 2}.
     environment: "metamath" (with `database`), "lean", or a `Metamath` or `Lean` object.
-    out: the log, such as "cells/bfs.jsonl", written with its manifest and times as the command line writes them. A log
-        that is there is resumed: what it has is not searched again. Without it, nothing is written.
-    steps, limit: the pool: only theorems with so many demonstrated steps ("2-5"), and at most so many.
+    out: the log, such as "cells/bfs.jsonl", written with its manifest and times as the command line
+        writes them. A log that is there is resumed: what it has is not searched again. Without it,
+        nothing is written.
+    steps, limit: the pool: only theorems with so many demonstrated steps ("2-5"), and at most so
+        many.
     objective: what the policy was trained with, for tables.
     trees: keep whole search trees.
-    concurrency, threads, batch: searches in flight, threads that talk to the prover, and the most questions in one
-        call of a callable. None of them changes a result.
+    concurrency, threads, batch: searches in flight, threads that talk to the prover, and the most
+        questions in one call of a callable. None of them changes a result.
     progress: called with every finished record.
 
-    The same arguments give the same log, byte for byte, as long as the policy answers by state and seed.
+    The same arguments give the same log, byte for byte, as long as the policy answers by state and
+    seed.
     """
     cell = plan(
         theorems,
@@ -149,7 +156,9 @@ def search(
     listen = finished if files is None or progress is not None else None
     theorems_left, terms = json.dumps(left), json.dumps(cell.terms)
     try:
-        spent = _catamount.run(cell.environment.native(), native, theorems_left, terms, files, listen)
+        spent = _catamount.run(
+            cell.environment.native(), native, theorems_left, terms, files, listen
+        )
         if files is not None:
             results = json.loads(files.records())
             files.settle(cell.order)
@@ -184,12 +193,16 @@ def plan(
 ) -> Cell:
     """Checks everything that can be checked before a search begins."""
     if not (callable(policy) or isinstance(policy, _Native)):
-        raise TypeError(f"policy must be callable or one of Catamount's, not {type(policy).__name__}")
+        raise TypeError(
+            f"policy must be callable or one of Catamount's, not {type(policy).__name__}"
+        )
     prover = _environment(environment, database)
     changes = sampling(policy)
     for key, value in (settings or {}).items():
         if changes.setdefault(key, value) != value:
-            raise ValueError(f"{key} is {value} in settings, but the policy's own is {changes[key]}")
+            raise ValueError(
+                f"{key} is {value} in settings, but the policy's own is {changes[key]}"
+            )
     if max_depth is not None:
         changes["max_depth"] = max_depth
     deployment = json.loads(_catamount.deployment(strategy, budget, json.dumps(changes)))
@@ -229,13 +242,17 @@ def plan(
 def _environment(environment: Union[str, Environment], database: Path | None) -> Environment:
     if isinstance(environment, Environment):
         if database is not None:
-            raise ValueError("database goes with environment='metamath'; an environment object has its own")
+            raise ValueError(
+                "database goes with environment='metamath'; an environment object has its own"
+            )
         return environment
     if environment == "metamath":
         return Metamath("set.mm" if database is None else database)
     if environment == "lean":
         return Lean()
-    raise ValueError(f"unknown environment {environment!r}; the known ones are 'metamath' and 'lean'")
+    raise ValueError(
+        f"unknown environment {environment!r}; the known ones are 'metamath' and 'lean'"
+    )
 
 
 def _pool(
@@ -244,6 +261,9 @@ def _pool(
     if isinstance(theorems, (str, os.PathLike)):
         traces, file = read_traces(theorems), os.fspath(theorems)
     else:
-        traces, file = [Trace(item) if isinstance(item, str) else item for item in theorems], "memory"
+        traces, file = (
+            [Trace(item) if isinstance(item, str) else item for item in theorems],
+            "memory",
+        )
     entries, pool, content = _catamount.pool(dump(traces), file, steps, limit)
     return json.loads(entries), json.loads(pool), content

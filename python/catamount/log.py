@@ -29,13 +29,17 @@ def read_log(path: Path) -> dict[str, Any]:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """What the cell of a log is a function of (`identity`), and what it is called: objective, policy, environment, pool."""
+    """What the cell of a log is a function of (`identity`), and what it is called: objective,
+    policy, environment, pool.
+    """
     return json.loads(_Path(path).with_suffix(".manifest.json").read_text(encoding="utf-8"))
 
 
 def read_times(path: Path) -> dict[str, list[Any]]:
     """Wall-clock seconds per theorem, as columns: theorem, seconds, prover_seconds."""
-    return _columns(_lines(_Path(path).with_suffix(".times.jsonl")), ("theorem", "seconds", "prover_seconds"))
+    return _columns(
+        _lines(_Path(path).with_suffix(".times.jsonl")), ("theorem", "seconds", "prover_seconds")
+    )
 
 
 def read_trees(path: Path) -> dict[str, dict[str, Any]]:
@@ -78,7 +82,7 @@ class Comparison:
 
 
 def compare(a: Union[Path, Sequence[Path]], b: Union[Path, Sequence[Path]]) -> Comparison:
-    """Compares log B with log A, or several seeds of B with the same seeds of A: the gain is B's."""
+    """Compares log B with log A, or several seeds of B with those of A: the gain is B's."""
     values, text = _catamount.compare(_paths(a), _paths(b))
     fields = json.loads(values)
     known = {name: fields.get(name) for name in Comparison.__dataclass_fields__ if name != "text"}
@@ -86,13 +90,21 @@ def compare(a: Union[Path, Sequence[Path]], b: Union[Path, Sequence[Path]]) -> C
 
 
 def _paths(paths: Union[Path, Sequence[Path]]) -> list[str]:
-    return [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
+    return (
+        [os.fspath(paths)]
+        if isinstance(paths, (str, os.PathLike))
+        else [os.fspath(path) for path in paths]
+    )
 
 
 def _lines(path: _Path) -> list[dict[str, Any]]:
     text = path.read_text(encoding="utf-8")
     # A half-written last line is what an interrupted run leaves.
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n") and line.strip()]
+    return [
+        json.loads(line)
+        for line in text.splitlines(keepends=True)
+        if line.endswith("\n") and line.strip()
+    ]
 
 
 def _columns(rows: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -1,10 +1,12 @@
-"""What a node of a Ray cluster does: says what it has, runs the program, serves a prover, and says that it is alive.
+"""What a node of a Ray cluster does: says what it has, runs the program, serves a prover, and says
+that it is alive.
 
 Sent to nodes by value, so that they need the program and Ray, but not this package.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,13 +20,34 @@ import time
 from typing import Any, Iterator
 
 BUSY = 0.01
-"""The least share of a processor that something at work has. A server that it waits for may take all of them, but then it
-says a line now and then."""
+"""The least share of a processor that something at work has. A server that it waits for may take
+all of them, but then it says a line now and then.
+"""
+
+
+Parcel = tuple[str, str, Any]
+"""A file that travels: its path, the hash of its content, and a reference to that."""
+
+
+def digest(content: bytes) -> str:
+    """The hash that a file is known by."""
+    return hashlib.blake2b(content, digest_size=32).hexdigest()
+
+
+def sound(path: str, content: bytes, known: str) -> bytes:
+    """A file's content, if it is what was sent."""
+    if digest(content) != known:
+        raise OSError(f"{path} came damaged: {len(content)} bytes that are not what was sent")
+    return content
 
 
 def installed() -> str | None:
-    """The `catamount` command that came with this package, beside its Python, on the PATH or not; else one that is."""
-    return shutil.which("catamount", path=os.path.dirname(sys.executable)) or shutil.which("catamount")
+    """The `catamount` command that came with this package, beside its Python, on the PATH or not;
+    else one that is.
+    """
+    return shutil.which("catamount", path=os.path.dirname(sys.executable)) or shutil.which(
+        "catamount"
+    )
 
 
 def program_here(program: list[str]) -> list[str]:
@@ -33,7 +56,10 @@ def program_here(program: list[str]) -> list[str]:
         return program
     found = installed()
     if found is None:
-        raise FileNotFoundError(f"there is no catamount here, neither {program[0]} nor on the PATH; install the same version")
+        raise FileNotFoundError(
+            f"there is no catamount here, neither {program[0]} nor on the PATH; install the same "
+            "version"
+        )
     return [found]
 
 
@@ -41,11 +67,17 @@ def probe(program: list[str], arguments: list[str], here: str) -> dict[str, Any]
     """What this node has, in the program's own words."""
     try:
         if not os.path.isdir(here):
-            return {"Err": f"there is no folder {here}, which the experiment's paths are relative to"}
-        asked = subprocess.run([*program_here(program), *arguments], cwd=here, capture_output=True, text=True)
+            return {
+                "Err": f"there is no folder {here}, which the experiment's paths are relative to"
+            }
+        asked = subprocess.run(
+            [*program_here(program), *arguments], cwd=here, capture_output=True, text=True
+        )
         if asked.returncode != 0:
             said = asked.stderr.strip()
-            return {"Err": f"its catamount does not answer ({said[-500:]}); install the same version"}
+            return {
+                "Err": f"its catamount does not answer ({said[-500:]}); install the same version"
+            }
         return {"Ok": json.loads(asked.stdout)}
     except (OSError, ValueError) as error:
         return {"Err": str(error)}
@@ -57,15 +89,16 @@ def work(
     here: str,
     folder: str,
     cpus: float,
-    files: list[Any] | None,
+    files: list[Parcel] | None,
     outputs: list[str],
     beat: float,
     provers: list[Any],
 ) -> Iterator[dict[str, Any]]:
-    """Does a task on this node: in the study's folder, or with files that came along in one of its own; with provers elsewhere,
-    if there are any.
+    """Does a task on this node: in the study's folder, or with files that came along in one of its
+    own; with provers elsewhere, if there are any.
 
-    Says where it runs at once, every `beat` seconds whether it is at work, and at last how it ended.
+    Says where it runs at once, every `beat` seconds whether it is at work, and at last how it
+    ended.
     """
     import ray
 
@@ -80,8 +113,9 @@ def work(
             arguments = [*arguments, "--provers", directory.path]
         if files is not None:
             own = tempfile.mkdtemp(prefix="catamount-")
-            for path, content in ray.get(files):
-                put(own, path, content)
+            contents = ray.get([reference for _, _, reference in files])
+            for (path, known, _), content in zip(files, contents):
+                put(own, path, sound(path, content, known))
             arguments = [own if argument == folder else argument for argument in arguments]
         # Were this process to end, so would the program's input, and it stops.
         process = subprocess.Popen(
@@ -123,11 +157,20 @@ def work(
             shutil.rmtree(own, ignore_errors=True)
     seconds = time.monotonic() - begun
     words = "".join(said)[-2000:]
-    yield {"code": code, "seconds": seconds, "printed": "".join(printed), "said": words, "made": made, **place}
+    yield {
+        "code": code,
+        "seconds": seconds,
+        "printed": "".join(printed),
+        "said": words,
+        "made": made,
+        **place,
+    }
 
 
 class Prover:
-    """A prover worker: the program's own service on this node. They end together, and Ray starts both anew elsewhere."""
+    """A prover worker: the program's own service on this node. They end together, and Ray starts
+    both anew elsewhere.
+    """
 
     def __init__(self, program: list[str], arguments: list[str], here: str) -> None:
         import ray
@@ -167,13 +210,21 @@ class Prover:
         """How busy it has been."""
         from urllib.request import ProxyHandler, build_opener
 
-        with build_opener(ProxyHandler({})).open(f"http://{self.address}/status", timeout=5) as answer:
+        with build_opener(ProxyHandler({})).open(
+            f"http://{self.address}/status", timeout=5
+        ) as answer:
             said = json.load(answer)
-        return {"place": self.place, "address": self.address, **{key: said[key] for key in ("busy", "seconds", "answered")}}
+        return {
+            "place": self.place,
+            "address": self.address,
+            **{key: said[key] for key in ("busy", "seconds", "answered")},
+        }
 
 
 class Directory:
-    """A file with the addresses of provers, kept up to date as Ray replaces them: what is asked is an actor, wherever it is."""
+    """A file with the addresses of provers, kept up to date as Ray replaces them: what is asked is
+    an actor, wherever it is.
+    """
 
     LOOK = 0.5
     """Seconds between two looks, and for which an answer is waited for."""
@@ -262,14 +313,19 @@ def names(folder: str, paths: list[str]) -> list[str]:
         if os.path.isfile(whole):
             found.append(path)
         for parent, _, files in os.walk(whole):
-            found += [os.path.relpath(os.path.join(parent, file), folder) for file in files if not file.startswith(".")]
+            found += [
+                os.path.relpath(os.path.join(parent, file), folder)
+                for file in files
+                if not file.startswith(".")
+            ]
     return found
 
 
-def below(folder: str, paths: list[str]) -> dict[str, bytes]:
-    """The files at some paths of a folder, or below them."""
+def below(folder: str, paths: list[str]) -> dict[str, tuple[str, bytes]]:
+    """The files at some paths of a folder, or below them, each with its hash."""
     found = {}
     for path in names(folder, paths):
         with open(os.path.join(folder, path), "rb") as file:
-            found[path] = file.read()
+            content = file.read()
+        found[path] = (digest(content), content)
     return found

@@ -1,4 +1,4 @@
-"""Weights of ragged batches of traces, under the objectives of the paper or a strategy of your own."""
+"""Weights of ragged batches of traces, under the paper's objectives or a strategy of your own."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class Status(str, enum.Enum):
 class Strategy(Protocol):
     """A search projected onto a demonstrated trace: the triple (selection, advance, miss).
 
-    A configuration is anything hashable, the remaining budget included; a tuple of integers is best. Node `t` is the
-    state from which the tactic of step `t` (counted from 0) advances. Every `advance` and `miss` must spend budget.
+    A configuration is anything hashable, the remaining budget included; a tuple of integers is
+    best. Node `t` is the state from which the tactic of step `t` (counted from 0) advances. Every
+    `advance` and `miss` must spend budget.
     """
 
     def start(self, length: int, budget: int) -> Hashable:
@@ -37,10 +38,14 @@ class Strategy(Protocol):
         """Solved, dead or live."""
         ...
 
-    def selection(self, configuration: Any, p: Sequence[Dual]) -> Union[int, Sequence[tuple[int, Union[float, Dual]]]]:
-        """The nodes that may be expanded next with their probabilities, or the one node that will be.
+    def selection(
+        self, configuration: Any, p: Sequence[Dual]
+    ) -> Union[int, Sequence[tuple[int, Union[float, Dual]]]]:
+        """The nodes that may be expanded next with their probabilities, or the one node that will
+        be.
 
-        Where the probabilities depend on the policy, compute them from `p`: the derivatives are carried along.
+        Where the probabilities depend on the policy, compute them from `p`: the derivatives are
+        carried along.
         """
         ...
 
@@ -61,8 +66,9 @@ class Weighed(NamedTuple):
     log_success: Any
     """log J of every trace."""
     feasible: Any
-    """False for a trace that no search within the budget can find: it carries the weights of the smallest budget that
-    can (all ones) and log J is the sum of its log p."""
+    """False for a trace that no search within the budget can find: it carries the weights of the
+    smallest budget that can (all ones) and log J is the sum of its log p.
+    """
 
 
 def weigh(
@@ -77,15 +83,16 @@ def weigh(
 ) -> Weighed:
     """Weights, log J and feasibility of a ragged batch of traces.
 
-    logp: log-probabilities of all tactics, one trace after the other: a NumPy array, a torch tensor, anything that
-        speaks DLPack, or a plain sequence. float64 and float32 memory is read in place; half precision is widened.
-        Gradients do not flow through the answer: a weight is a constant in the loss.
-    lengths: number of tactics of every trace. Without it, `logp` is a sequence of traces (arrays or lists) and the
-        weights come back as a list of arrays.
+    logp: log-probabilities of all tactics, one trace after the other: a NumPy array, a torch
+        tensor, anything that speaks DLPack, or a plain sequence. float64 and float32 memory is read
+        in place; half precision is widened. Gradients do not flow through the answer: a weight is a
+        constant in the loss.
+    lengths: number of tactics of every trace. Without it, `logp` is a sequence of traces (arrays or
+        lists) and the weights come back as a list of arrays.
     objective: one of `catamount.OBJECTIVES`, or an object with the methods of `catamount.Strategy`.
     budget: expansions the search will be deployed with (rollouts for "pass"); not needed for "ce".
-    kappa, absorption: the prior on off-trace behaviour: expansions that a miss costs, and the probability that it is
-        never recovered from.
+    kappa, absorption: the prior on off-trace behaviour: expansions that a miss costs, and the
+        probability that it is never recovered from.
     max_configurations: where a strategy of your own stops being solved exactly and is refused.
 
     A ValueError names the trace (counted from 0) that cannot be weighed, and why.
@@ -94,7 +101,8 @@ def weigh(
         traces = list(logp)
         if any(_is_number(trace) for trace in traces):
             raise ValueError(
-                "logp is a flat sequence of numbers, which does not say where a trace ends; give lengths=[...], one number of "
+                "logp is a flat sequence of numbers, which does not say where a trace ends; give "
+                "lengths=[...], one number of "
                 "tactics a trace, or wrap a single trace in a list: weights([logp], ...)"
             )
         flat = [np.asarray(_to_numpy(trace)[0], dtype=np.float64).reshape(-1) for trace in traces]
@@ -115,14 +123,19 @@ def weigh(
 
     array, back = _to_numpy(logp)
     if array.ndim != 1:
-        raise ValueError(f"logp has {array.ndim} dimensions; give all traces one after the other, and their lengths")
+        raise ValueError(
+            f"logp has {array.ndim} dimensions; give all traces one after the other, and their "
+            "lengths"
+        )
     counts = np.ascontiguousarray(np.asarray(_to_numpy(lengths)[0]).reshape(-1))
     if counts.size and not np.issubdtype(counts.dtype, np.integer):
         raise ValueError(f"lengths are whole numbers, not {counts.dtype}")
     counts = counts.astype(np.int64, copy=False)
     if budget is None:
         if objective != "ce":
-            raise ValueError("budget is missing: how many expansions will the search be deployed with?")
+            raise ValueError(
+                "budget is missing: how many expansions will the search be deployed with?"
+            )
         budget = 0
     if isinstance(budget, bool) or int(budget) != budget or budget < 0:
         raise ValueError(f"budget must be a whole number of at least 0, not {budget!r}")
@@ -132,11 +145,20 @@ def weigh(
         native = _catamount.weigh_f32 if array.dtype == np.float32 else _catamount.weigh_f64
         parts = native(array, counts, objective, budget, float(kappa), float(absorption))
     else:
-        missing = [name for name in ("start", "status", "selection", "advance", "miss") if not hasattr(objective, name)]
+        missing = [
+            name
+            for name in ("start", "status", "selection", "advance", "miss")
+            if not hasattr(objective, name)
+        ]
         if missing:
-            raise TypeError(f"objective is a name or a strategy; {type(objective).__name__} has no method {', '.join(missing)}")
+            raise TypeError(
+                f"objective is a name or a strategy; {type(objective).__name__} has no method "
+                f"{', '.join(missing)}"
+            )
         wide = array.astype(np.float64, copy=False)
-        parts = _catamount.weigh_strategy(wide, counts, objective, budget, float(kappa), float(absorption), max_configurations)
+        parts = _catamount.weigh_strategy(
+            wide, counts, objective, budget, float(kappa), float(absorption), max_configurations
+        )
     return Weighed(*map(back, parts))
 
 
@@ -150,7 +172,9 @@ def weights(
     absorption: float = 0.0,
 ) -> Any:
     """The weight of every tactic of a ragged batch of traces; see `weigh` for the arguments."""
-    return weigh(logp, lengths, objective=objective, budget=budget, kappa=kappa, absorption=absorption).weights
+    return weigh(
+        logp, lengths, objective=objective, budget=budget, kappa=kappa, absorption=absorption
+    ).weights
 
 
 def minimum_budget(objective: str, length: int) -> int:
@@ -159,9 +183,11 @@ def minimum_budget(objective: str, length: int) -> int:
 
 
 def _to_numpy(values: Any) -> tuple[np.ndarray, Any]:
-    """The values as a contiguous float array (or as they are, where they are no floats), and the way back.
+    """The values as a contiguous float array (or as they are, where they are no floats), and the
+    way back.
 
-    float32 and float64 arrays in host memory are not copied. The way back keeps booleans as they are.
+    float32 and float64 arrays in host memory are not copied. The way back keeps booleans as they
+    are.
     """
     if isinstance(values, np.ndarray):
         return _contiguous(values), _numpy_like(values.dtype)
@@ -175,7 +201,11 @@ def _to_numpy(values: Any) -> tuple[np.ndarray, Any]:
 
         def back(array: np.ndarray) -> Any:
             answer = torch.from_numpy(np.ascontiguousarray(array))
-            dtype = tensor.dtype if tensor.is_floating_point() and array.dtype != np.bool_ else answer.dtype
+            dtype = (
+                tensor.dtype
+                if tensor.is_floating_point() and array.dtype != np.bool_
+                else answer.dtype
+            )
             return answer.to(device=tensor.device, dtype=dtype)
 
         return _contiguous(host.numpy()), back
@@ -205,5 +235,7 @@ def _contiguous(array: np.ndarray) -> np.ndarray:
 
 def _numpy_like(dtype: np.dtype) -> Any:
     if dtype.kind == "f":
-        return lambda answer: answer if answer.dtype == np.bool_ else answer.astype(dtype, copy=False)
+        return lambda answer: (
+            answer if answer.dtype == np.bool_ else answer.astype(dtype, copy=False)
+        )
     return lambda answer: answer

@@ -5,31 +5,42 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .node import names
+from .node import Parcel, digest, names
 
 
 class Objects:
-    """Files of studies in Ray's object store, each there once as long as it does not change."""
+    """Files of studies in Ray's object store, each there once under the hash of its content."""
 
     def __init__(self) -> None:
-        self.known: dict[str, tuple[tuple[int, int], Any]] = {}
+        self.known: dict[str, Any] = {}
+        """References, by content."""
+        self.read: dict[str, tuple[tuple[int, ...], str]] = {}
+        """What files held when they were last read, by their marks."""
 
     def forget(self) -> None:
         """Files are put there again when they are next asked for."""
         self.known.clear()
+        self.read.clear()
 
-    def of(self, folder: str, paths: list[str]) -> list[Any]:
-        """References to the files at some paths of a folder, or below them."""
-        return [self.reference(folder, path) for path in sorted(set(names(folder, paths)))]
+    def of(self, folder: str, paths: list[str]) -> list[Parcel]:
+        """The files at some paths of a folder, or below them."""
+        return [self.parcel(folder, path) for path in sorted(set(names(folder, paths)))]
 
-    def reference(self, folder: str, path: str) -> Any:
-        """A reference to one file as it is now."""
+    def parcel(self, folder: str, path: str) -> Parcel:
+        """One file as it is now."""
         import ray
 
         whole = os.path.join(folder, path)
         status = os.stat(whole)
-        mark = (status.st_mtime_ns, status.st_size)
-        if whole not in self.known or self.known[whole][0] != mark:
+        # Whoever replaces a file gives it another inode; whoever writes to it, another time of
+        # change.
+        mark = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        before, content = self.read.get(whole, (None, ""))
+        if before != mark or content not in self.known:
             with open(whole, "rb") as file:
-                self.known[whole] = (mark, ray.put((path, file.read())))
-        return self.known[whole][1]
+                held = file.read()
+            content = digest(held)
+            if content not in self.known:
+                self.known[content] = ray.put(held)
+            self.read[whole] = (mark, content)
+        return path, content, self.known[content]

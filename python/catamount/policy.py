@@ -1,4 +1,4 @@
-"""Where tactics come from: a function of yours, a completions server, or counts fitted to traces."""
+"""Where tactics come from: your function, a completions server, or counts fitted to traces."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ Path = Union[str, "os.PathLike[str]"]
 Question = tuple[str, int, int]
 Sample = Union[tuple[str, float], tuple[str, float, int]]
 Policy = Callable[[list[Question]], Sequence[Union[Sequence[Sample], Exception]]]
-"""Questions `(state, n, seed)` in; for each, n tuples `(tactic, log_p)` or `(tactic, log_p, tokens)` out, in order.
+"""Questions `(state, n, seed)` in; for each, n tuples `(tactic, log_p)` or `(tactic, log_p,
+tokens)` out, in order.
 
-`log_p` is that of the whole tactic. An answer that depends on `state`, `n` and `seed` alone makes results independent of
-batching, and drawing sample i from `(seed, i)` alone makes fewer samples a prefix of more; see `uniform`. In place of an
-answer, an exception marks the theorem as an error, to be tried again on resume. An exception that is raised ends the run.
+`log_p` is that of the whole tactic. An answer that depends on `state`, `n` and `seed` alone makes
+results independent of batching, and drawing sample i from `(seed, i)` alone makes fewer samples a
+prefix of more; see `uniform`. In place of an answer, an exception marks the theorem as an error, to
+be tried again on resume. An exception that is raised ends the run.
 """
 
 
@@ -36,8 +38,12 @@ class _Native:
 
     def native(self) -> _catamount.NativePolicy:
         """The policy, ready to be opened by a search."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        values = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in settings.items()}
+        own = fields(self)  # type: ignore[arg-type]
+        settings = {field.name: getattr(self, field.name) for field in own}
+        values = {
+            key: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for key, value in settings.items()
+        }
         return _catamount.NativePolicy(json.dumps({"kind": self.kind, **values}))
 
     def describe(self) -> str:
@@ -47,7 +53,9 @@ class _Native:
 
 @dataclass(frozen=True)
 class OpenAIPolicy(_Native):
-    """Any OpenAI-compatible completions server: vLLM, SGLang, llama.cpp and others. Requests are retried."""
+    """Any OpenAI-compatible completions server: vLLM, SGLang, llama.cpp and others. Requests are
+    retried.
+    """
 
     url: str
     """Such as http://127.0.0.1:8000."""
@@ -59,7 +67,8 @@ class OpenAIPolicy(_Native):
     top_p: float = 1.0
     max_tokens: int = 128
     stop: Sequence[str] = ()
-    """Texts that end a tactic beside the model's own end of text; tactics may have several lines."""
+    """Texts that end a tactic beside the model's own end of text; tactics may have several lines.
+    """
     key_variable: str = "OPENAI_API_KEY"
     concurrency: int = 8
     timeout: float = 120.0

@@ -28,7 +28,7 @@ class Step:
 
 @dataclass
 class Trace:
-    """A theorem and the linear sequence of steps that proves it; without steps, a theorem to prove."""
+    """A theorem and the linear steps that prove it; without steps, a theorem to prove."""
 
     name: str
     steps: list[Step] = field(default_factory=list)
@@ -44,37 +44,57 @@ class Trace:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Trace:
         """From the fields of the JSON lines format."""
-        steps = [Step(step["state"], step["tactic"], step.get("next")) for step in values.get("steps", [])]
-        rest = {key: values[key] for key in ("statement", "header", "file", "line", "url", "commit") if key in values}
+        steps = [
+            Step(step["state"], step["tactic"], step.get("next"))
+            for step in values.get("steps", [])
+        ]
+        rest = {
+            key: values[key]
+            for key in ("statement", "header", "file", "line", "url", "commit")
+            if key in values
+        }
         return cls(values["name"], steps, **rest)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of the JSON lines format, without those that are unknown."""
-        values = {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
-        values["steps"] = [{key: value for key, value in step.items() if value is not None} for step in values["steps"]]
+        values = {
+            key: value for key, value in dataclasses.asdict(self).items() if value is not None
+        }
+        values["steps"] = [
+            {key: value for key, value in step.items() if value is not None}
+            for step in values["steps"]
+        ]
         return values
 
 
 def read_traces(path: Path) -> list[Trace]:
     """Reads a file of traces: our JSON lines, LeanDojo's JSON, or Parquet.
 
-    In files of other projects, theorems without tactics and repeated names are left out with a warning.
+    In files of other projects, theorems without tactics and repeated names are left out with a
+    warning.
     """
     text, skipped = _catamount.read_traces(os.fspath(path))
     if skipped:
         name, reason = skipped[0]
-        warnings.warn(f"{path}: {len(skipped)} theorems left out; the first is {name}: {reason}", stacklevel=2)
+        warnings.warn(
+            f"{path}: {len(skipped)} theorems left out; the first is {name}: {reason}", stacklevel=2
+        )
     return [Trace.from_dict(values) for values in json.loads(text)]
 
 
 def write_traces(path: Path, traces: Iterable[Union[Trace, dict[str, Any]]]) -> None:
-    """Writes traces in the format that the file's ending names: .jsonl, .json (LeanDojo's) or .parquet."""
+    """Writes traces in the format that the file's ending names: .jsonl, .json (LeanDojo's) or
+    .parquet.
+    """
     _catamount.write_traces(os.fspath(path), dump(traces))
 
 
 def metamath_traces(database: Path) -> list[Trace]:
     """The traces of every proof of a Metamath database, each checked."""
-    return [Trace.from_dict(values) for values in json.loads(_catamount.metamath_traces(os.fspath(database)))]
+    return [
+        Trace.from_dict(values)
+        for values in json.loads(_catamount.metamath_traces(os.fspath(database)))
+    ]
 
 
 def dump(traces: Iterable[Union[Trace, dict[str, Any]]]) -> str:

@@ -1,10 +1,13 @@
-"""Fine-tunes an adapter with TRL's SFTTrainer, each tactic weighted for the search the model will be deployed in.
+"""Fine-tunes an adapter with TRL's SFTTrainer, each tactic weighted for the search the model will
+be deployed in.
 
-    python sft_trl.py --model FOLDER --train train.jsonl [--valid valid.jsonl] [--objective bfs] [--budget 256] --out FOLDER
+    python sft_trl.py --model FOLDER --train train.jsonl [--valid valid.jsonl] [--objective bfs]
+        [--budget 256] --out FOLDER
 
-The weights are computed once, from the model as it stands: start from one that already writes tactics (a short run with
-`--objective ce`). The same script runs under `accelerate launch` on several processes, with DDP, FSDP or DeepSpeed, and
-reports to whatever `--report-to` names (wandb, mlflow, tensorboard).
+The weights are computed once, from the model as it stands: start from one that already writes
+tactics (a short run with `--objective ce`). The same script runs under `accelerate launch` on
+several processes, with DDP, FSDP or DeepSpeed, and reports to whatever `--report-to` names (wandb,
+mlflow, tensorboard).
 """
 
 import argparse
@@ -49,7 +52,13 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     with state.main_process_first():
         if state.is_main_process:
-            write_weight_column(column, catamount.read_traces(arguments.train), model.to(device), tokenizer, **search)
+            write_weight_column(
+                column,
+                catamount.read_traces(arguments.train),
+                model.to(device),
+                tokenizer,
+                **search,
+            )
         data = load_dataset("json", data_files=str(column), split="train")
     held_out = None
     if arguments.valid:
@@ -77,14 +86,26 @@ def main() -> None:
         train_dataset=data,
         eval_dataset=data.select(range(min(64, len(data)))) if held_out else None,
         processing_class=tokenizer,
-        peft_config=LoraConfig(r=arguments.rank, lora_alpha=2 * arguments.rank, task_type="CAUSAL_LM", target_modules="all-linear"),
+        peft_config=LoraConfig(
+            r=arguments.rank,
+            lora_alpha=2 * arguments.rank,
+            task_type="CAUSAL_LM",
+            target_modules="all-linear",
+        ),
         held_out=held_out,
     )
     trainer.train()
     trainer.save_model()
     if trainer.is_world_process_zero():
-        metrics = {key: value for entry in trainer.state.log_history for key, value in entry.items() if "held_out" in key}
-        write_model_card(arguments.out, base=arguments.model, data=arguments.train, metrics=metrics, **search)
+        metrics = {
+            key: value
+            for entry in trainer.state.log_history
+            for key, value in entry.items()
+            if "held_out" in key
+        }
+        write_model_card(
+            arguments.out, base=arguments.model, data=arguments.train, metrics=metrics, **search
+        )
         print(json.dumps({"processes": trainer.accelerator.num_processes, **metrics}))
 
 

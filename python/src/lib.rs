@@ -33,6 +33,7 @@ fn _catamount(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("STRATEGIES", StrategyKind::ALL.map(StrategyKind::name).to_vec())?;
     module.add("FORMAT", catamount_evaluate::FORMAT)?;
     module.add("CONCURRENCY", Workload::CONCURRENCY)?;
+    module.add("BATCH", Workload::BATCH)?;
     module.add_class::<dual::Dual>()?;
     module.add_class::<environment::Environment>()?;
     module.add_class::<environment::Session>()?;

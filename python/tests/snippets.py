@@ -1,9 +1,11 @@
 """The commands and the Python of the documentation, taken out of its pages and run.
 
-A fenced block begins with its language. `sh` is run by a shell that stops at the first failure; `console` is a session, in which
-a line after `$ ` is a command and what follows is what it prints (`...` stands for anything); `python` blocks of a page are one
-program. All blocks of a page run in one folder. A mark after the language, as in `sh,gpu`, says what a block needs that a test
-does not have: those are listed, not run. `torch` blocks are run by the integration tests. `rust` blocks are doctests.
+A fenced block begins with its language. `sh` is run by a shell that stops at the first failure;
+`console` is a session, in which a line after `$ ` is a command and what follows is what it prints
+(`...` stands for anything); `python` blocks of a page are one program. All blocks of a page run in
+one folder. A mark after the language, as in `sh,gpu`, says what a block needs that a test does not
+have: those are listed, not run. `torch` blocks are run by the integration tests. `rust` blocks are
+doctests.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ pathlib.Path("study/training/ce.metrics.jsonl").write_text('{"step": 1, "loss": 
     "python/docs/from-leandojo.md": """import catamount
 for name in ("ce", "bfs"):
     policy = catamount.NgramPolicy("train.jsonl", temperature={"ce": 1.0, "bfs": 0.8}[name])
-    catamount.search("test.jsonl", policy=policy, database="set.mm", strategy="bfs", budget=8, out=f"cells/{name}.jsonl")
+    cell = {"database": "set.mm", "strategy": "bfs", "budget": 8, "out": f"cells/{name}.jsonl"}
+    catamount.search("test.jsonl", policy=policy, **cell)
 """,
 }
 
@@ -53,10 +56,19 @@ class Block:
 
 def pages() -> list[str]:
     """Every page that people read, relative to the repository."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("crates/*/README.md"), *ROOT.glob("python/**/*.md")]
+    found = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("crates/*/README.md"),
+        *ROOT.glob("python/**/*.md"),
+    ]
     # Results are records of what was run, most of it on a GPU.
     left = ROOT / "docs/results.md"
-    return sorted(str(page.relative_to(ROOT)) for page in found if page != left and "node_modules" not in page.parts)
+    return sorted(
+        str(page.relative_to(ROOT))
+        for page in found
+        if page != left and "node_modules" not in page.parts
+    )
 
 
 def blocks(page: str) -> list[Block]:
@@ -92,7 +104,13 @@ def run_page(page: str, folder: Path, preamble: str = "", torch: bool = False) -
     if program != preamble:
         script = folder / "page.py"
         script.write_text(program, encoding="utf-8")
-        done = subprocess.run([sys.executable, str(script)], cwd=folder, env=environment(), capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, str(script)],
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, f"{page}:\n{done.stderr[-3000:]}"
     return left
 
@@ -111,7 +129,13 @@ def session(block: Block, folder: Path) -> None:
 
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess:
-    return subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True)
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
 
 
 def environment() -> dict[str, str]:
@@ -120,4 +144,6 @@ def environment() -> dict[str, str]:
 
 
 def check(block: Block, done: subprocess.CompletedProcess) -> None:
-    assert done.returncode == 0, f"{block}: exit code {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+    assert done.returncode == 0, (
+        f"{block}: exit code {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+    )

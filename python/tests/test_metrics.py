@@ -4,6 +4,7 @@ import json
 import threading
 
 import pytest
+
 from catamount.metrics import follow, report
 
 
@@ -14,11 +15,24 @@ def write(path, *rows, torn=""):
 
 
 def row(step, **more):
-    return {"objective": "ce", "budget": None, "step": step, "steps": 4, "loss": 1.0 / step, "p_quantiles": [0.1], **more}
+    return {
+        "objective": "ce",
+        "budget": None,
+        "step": step,
+        "steps": 4,
+        "loss": 1.0 / step,
+        "p_quantiles": [0.1],
+        **more,
+    }
 
 
 def test_lines_of_every_run_are_handed_over_with_their_numbers(tmp_path):
-    write(tmp_path / "training/warm-up.metrics.jsonl", row(1), row(2, valid={"ce": 3.0, "tactics": 7}), torn='{"step": 3, "lo')
+    write(
+        tmp_path / "training/warm-up.metrics.jsonl",
+        row(1),
+        row(2, valid={"ce": 3.0, "tactics": 7}),
+        torn='{"step": 3, "lo',
+    )
     write(tmp_path / "seed-43/training/bfs+fitted.metrics.jsonl", row(4))
     write(tmp_path / "stale/0001-branch-bfs/training/bfs.metrics.jsonl", row(4))
     logged = []

@@ -11,7 +11,7 @@ import catamount
 
 
 class Demonstrator:
-    """Plays the demonstrated tactic with a given probability, drawn from the question's own stream."""
+    """Plays the demonstrated tactic with a given probability, from the question's own stream."""
 
     def __init__(self, traces, p=0.5):
         self.right = {step.state: step.tactic for trace in traces for step in trace.steps}
@@ -23,11 +23,17 @@ class Demonstrator:
 
     def __call__(self, questions):
         self.batches.append(len(questions))
-        return [[self.draw(state, seed, index) for index in range(n)] for state, n, seed in questions]
+        return [
+            [self.draw(state, seed, index) for index in range(n)] for state, n, seed in questions
+        ]
 
     def draw(self, state, seed, index):
         right = catamount.uniform(seed, index) < self.p and state in self.right
-        return (self.right[state], math.log(self.p), 3) if right else ("noise", math.log(1 - self.p), 1)
+        return (
+            (self.right[state], math.log(self.p), 3)
+            if right
+            else ("noise", math.log(1 - self.p), 1)
+        )
 
 
 def run(theorems, toy, policy, **arguments):
@@ -61,7 +67,15 @@ def test_nothing_but_the_seed_changes_a_log(theorems, database, traces, tmp_path
 def test_a_log_is_a_table_with_a_manifest(theorems, database, traces, tmp_path):
     log = tmp_path / "cells" / "bfs.jsonl"
     seen = []
-    result = run(theorems, database, Demonstrator(traces), out=log, trees=True, objective="ce", progress=seen.append)
+    result = run(
+        theorems,
+        database,
+        Demonstrator(traces),
+        out=log,
+        trees=True,
+        objective="ce",
+        progress=seen.append,
+    )
     columns = catamount.read_log(log)
     assert {len(column) for column in columns.values()} == {len(traces)}
     assert columns["theorem"] == [record["theorem"] for record in result.records]
@@ -125,7 +139,11 @@ def test_after_a_failure_the_same_call_goes_on(theorems, database, traces, tmp_p
 def test_misbehaving_policies_are_told_apart(theorems, database):
     for policy, error, words in [
         (lambda questions: [], ValueError, "gave 0 answers"),
-        (lambda questions: [[("a", -1.0)] * (n + 1) for _, n, _ in questions], ValueError, "asked for"),
+        (
+            lambda questions: [[("a", -1.0)] * (n + 1) for _, n, _ in questions],
+            ValueError,
+            "asked for",
+        ),
         (lambda questions: [[("a", 0.5)] * n for _, n, _ in questions], ValueError, "at most 0"),
         (lambda questions: [["a"] * n for _, n, _ in questions], TypeError, "a tuple"),
         (lambda questions: 5, TypeError, "iter"),
@@ -149,7 +167,9 @@ def test_wrong_arguments_are_named(theorems, database, traces, tmp_path):
     ]:
         with pytest.raises(ValueError, match=words):
             run(theorems, database, policy, **arguments)
-    with pytest.raises(ValueError, match="temperature is 0.5 in settings, but the policy's own is 0.8"):
+    with pytest.raises(
+        ValueError, match="temperature is 0.5 in settings, but the policy's own is 0.8"
+    ):
         settings = {"temperature": 0.5}
         run(theorems, database, catamount.NgramPolicy(theorems), settings=settings)
     run(theorems, database, policy, out=tmp_path / "a.jsonl")

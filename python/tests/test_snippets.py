@@ -23,7 +23,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in pages() if any(b.language in RUN for b in blocks(page))])
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if any(b.language in RUN for b in blocks(page))]
+)
 def test_what_a_page_says_works(page, folder):
     for block in run_page(page, folder, PREAMBLES.get(page, "")):
         print(f"not run here: {block}")
@@ -32,7 +34,9 @@ def test_what_a_page_says_works(page, folder):
 def test_every_block_says_what_it_is():
     for page in pages():
         for block in blocks(page):
-            assert block.language in RUN + OTHER, f"{block}: say what it is (sh, console, python, text, ...)"
+            assert block.language in RUN + OTHER, (
+                f"{block}: say what it is (sh, console, python, text, ...)"
+            )
             if block.language in RUN:
                 assert set(block.marks) <= set(MARKS), f"{block}: unknown mark"
 
@@ -42,13 +46,21 @@ def test_links_lead_somewhere():
     site = (ROOT / "scripts/docs.sh").read_text(encoding="utf-8")
     lost = []
     for page in pages():
-        text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        text = re.sub(
+            r"^```.*?^```",
+            "",
+            (ROOT / page).read_text(encoding="utf-8"),
+            flags=re.DOTALL | re.MULTILINE,
+        )
         for link in re.findall(r"\]\(([^)\s]+)\)", text):
             path = link.split("#")[0]
             if not path or "://" in path or (ROOT / page).parent.joinpath(path).exists():
                 continue
             name = path.rsplit("/", 1)[-1]
-            if not (page.startswith("docs/") and (f"/{name}" in site or name.removesuffix(".md") in site.split())):
+            if not (
+                page.startswith("docs/")
+                and (f"/{name}" in site or name.removesuffix(".md") in site.split())
+            ):
                 lost.append(f"{page}: {link}")
     assert not lost, lost
 

@@ -71,12 +71,24 @@ def changed(**methods):
     "strategy, error, words",
     [
         (changed(miss=lambda self, c, node: c), ValueError, "leads back to itself"),
-        (changed(status=lambda self, c, length: "solved" if c[0] == length else "live"), ValueError, "more than 1000"),
+        (
+            changed(status=lambda self, c, length: "solved" if c[0] == length else "live"),
+            ValueError,
+            "more than 1000",
+        ),
         (changed(start=lambda self, length, budget: [0, budget]), TypeError, "hashable"),
         (changed(selection=lambda self, c, p: 7), ValueError, "node 7; the nodes are 0 to 2"),
         (changed(selection=lambda self, c, p: [(0, 0.3)]), ValueError, "add up to 1"),
-        (changed(selection=lambda self, c, p: [(0, "x")]), TypeError, "a number or a catamount.Dual"),
-        (changed(status=lambda self, c, length: "finished"), ValueError, '"solved", "dead" or "live"'),
+        (
+            changed(selection=lambda self, c, p: [(0, "x")]),
+            TypeError,
+            "a number or a catamount.Dual",
+        ),
+        (
+            changed(status=lambda self, c, length: "finished"),
+            ValueError,
+            '"solved", "dead" or "live"',
+        ),
         (changed(advance=lambda self, c, node: 1 // 0), ZeroDivisionError, "zero"),
         (object(), TypeError, "has no method start"),
     ],
@@ -89,7 +101,8 @@ def test_what_is_wrong_with_a_strategy_is_said(strategy, error, words):
 def test_dual_arithmetic():
     x = Dual(0.25)
     for value, expected in [
-        (x + 1, 1.25), (1 + x, 1.25), (x - 1, -0.75), (1 - x, 0.75), (2 * x, 0.5), (x * 2, 0.5), (x / 2, 0.125),
+        (x + 1, 1.25), (1 + x, 1.25), (x - 1, -0.75), (1 - x, 0.75), (2 * x, 0.5), (x * 2, 0.5),
+        (x / 2, 0.125),
         (1 / x, 4.0), (-x, -0.25), (x**0.5, 0.5), (x * x, 0.0625),
     ]:  # fmt: skip
         assert float(value) == pytest.approx(expected, rel=1e-14)

@@ -7,7 +7,10 @@ from catamount import Step, Trace
 
 TRACE = Trace(
     "and_comm",
-    [Step("⊢ p ∧ q → q ∧ p", "intro h", "h : p ∧ q\n⊢ q ∧ p"), Step("h : p ∧ q\n⊢ q ∧ p", "exact ⟨h.2, h.1⟩", "")],
+    [
+        Step("⊢ p ∧ q → q ∧ p", "intro h", "h : p ∧ q\n⊢ q ∧ p"),
+        Step("h : p ∧ q\n⊢ q ∧ p", "exact ⟨h.2, h.1⟩", ""),
+    ],
     statement="p ∧ q → q ∧ p",
     file="Logic.lean",
 )
@@ -31,7 +34,9 @@ def test_our_own_format_keeps_everything(tmp_path):
 
 
 def test_errors_name_file_and_line(tmp_path):
-    (tmp_path / "bad.jsonl").write_text('{"name": "a", "steps": [{"state": "s", "tactic": "t"}]}\n{"name": "b"}\n')
+    (tmp_path / "bad.jsonl").write_text(
+        '{"name": "a", "steps": [{"state": "s", "tactic": "t"}]}\n{"name": "b"}\n'
+    )
     with pytest.raises(ValueError, match=r"bad.jsonl:2: "):
         catamount.read_traces(tmp_path / "bad.jsonl")
     with pytest.raises(OSError, match="missing.jsonl"):
@@ -67,8 +72,10 @@ def test_stepping_through_a_proof(database, traces):
 
 def test_where_a_theorem_was_traced_is_kept(tmp_path):
     theorem = {
-        "url": "https://example.org/library", "commit": "5a91953", "file_path": "Library/Basic.lean", "full_name": "swap",
-        "start": [1, 1], "end": [2, 9], "traced_tactics": [{"tactic": "tauto", "state_before": "⊢ p", "state_after": "no goals"}],
+        "url": "https://example.org/library", "commit": "5a91953",
+        "file_path": "Library/Basic.lean", "full_name": "swap",
+        "start": [1, 1], "end": [2, 9], "traced_tactics": [{"tactic": "tauto",
+        "state_before": "⊢ p", "state_after": "no goals"}],
     }  # fmt: skip
     (tmp_path / "one.json").write_text(json.dumps([theorem]), encoding="utf-8")
     (trace,) = catamount.read_traces(tmp_path / "one.json")

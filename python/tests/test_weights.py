@@ -39,14 +39,23 @@ FLAT, LENGTHS = np.concatenate([np.array(t) for t in TRACES]), [3, 1, 5]
 
 @pytest.mark.parametrize("budget, kappa, q", [(8, 1.0, 0.0), (256, 1.0, 0.0), (64, 5.0, 0.02)])
 def test_weights_are_the_derivatives_of_log_j(budget, kappa, q):
-    answer = catamount.weigh(FLAT, LENGTHS, objective="bfs", budget=budget, kappa=kappa, absorption=q)
+    answer = catamount.weigh(
+        FLAT, LENGTHS, objective="bfs", budget=budget, kappa=kappa, absorption=q
+    )
     expected = np.concatenate([numeric_weights(t, budget, kappa=kappa, q=q) for t in TRACES])
     np.testing.assert_allclose(answer.weights, expected, atol=1e-7)
-    np.testing.assert_allclose(answer.log_success, [retry_log_j(t, budget, kappa, q) for t in TRACES], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(
+        answer.log_success,
+        [retry_log_j(t, budget, kappa, q) for t in TRACES],
+        rtol=1e-9,
+        atol=1e-15,
+    )
     assert answer.feasible.all() and answer.feasible.dtype == bool
 
 
-@pytest.mark.parametrize("logp", [np.log([0.9, 0.01]), [-0.1, -4.6], [np.float32(-1.0)], (-1.0, [-2.0])])
+@pytest.mark.parametrize(
+    "logp", [np.log([0.9, 0.01]), [-0.1, -4.6], [np.float32(-1.0)], (-1.0, [-2.0])]
+)
 def test_a_flat_batch_without_lengths_is_refused(logp):
     with pytest.raises(ValueError, match="lengths=.*wrap a single trace"):
         catamount.weights(logp, budget=8)
@@ -58,7 +67,8 @@ def test_every_objective_answers_and_the_smallest_budget_is_cross_entropy(object
         smallest = catamount.minimum_budget(objective, len(trace))
         at_smallest = catamount.weights(trace, [len(trace)], objective=objective, budget=smallest)
         if objective == "mcts":
-            # Widening samples at nodes already passed may repeat a hit: only the last step has a single chance.
+            # Widening samples at nodes already passed may repeat a hit: only the last step has a
+            # single chance.
             assert at_smallest[-1] == pytest.approx(1.0, rel=1e-9)
         else:
             np.testing.assert_allclose(at_smallest, np.ones(len(trace)), rtol=1e-9)
@@ -88,7 +98,9 @@ def test_kinds_and_types_come_back_as_they_came():
     )
     ragged = catamount.weights(TRACES, budget=64)
     assert [len(part) for part in ragged] == LENGTHS
-    np.testing.assert_array_equal(np.concatenate(ragged), catamount.weights(FLAT, LENGTHS, budget=64))
+    np.testing.assert_array_equal(
+        np.concatenate(ragged), catamount.weights(FLAT, LENGTHS, budget=64)
+    )
     assert len(catamount.weights(np.zeros(0), [], budget=8)) == 0
 
 
@@ -114,7 +126,9 @@ def test_extremes_have_no_nan():
     logp = np.array([-1000.0, -1e-13, -300.0, -200.0])
     for objective in catamount.OBJECTIVES:
         answer = catamount.weigh(logp, [2, 2], objective=objective, budget=256)
-        assert np.isfinite(answer.weights).all() and np.isfinite(answer.log_success).all(), objective
+        assert np.isfinite(answer.weights).all() and np.isfinite(answer.log_success).all(), (
+            objective
+        )
     infeasible = catamount.weigh([-1.0] * 5, [5], objective="bfs", budget=4)
     assert not infeasible.feasible[0] and infeasible.log_success[0] == -5.0
     np.testing.assert_array_equal(infeasible.weights, np.ones(5))
@@ -147,7 +161,9 @@ def test_what_is_wrong_is_named(logp, lengths, arguments, words):
 def test_other_threads_run_meanwhile():
     logp = np.full(40_000, -2.0)
     lengths = np.full(10_000, 4)
-    thread = threading.Thread(target=lambda: catamount.weights(logp, lengths, objective="vdfs", budget=512))
+    thread = threading.Thread(
+        target=lambda: catamount.weights(logp, lengths, objective="vdfs", budget=512)
+    )
     count = 0
     thread.start()
     while thread.is_alive():

@@ -60,8 +60,8 @@ impl AtomicFile {
             Some(out) => Some(out.into_inner().map_err(io::IntoInnerError::into_error)?),
             None => None,
         };
-        // By its name: a writer that was given the path may have made the file anew, and as one that
-        // nobody else can read.
+        // By its name: a writer that was given the path may have made the file anew, and as one
+        // that nobody else can read.
         let file = File::open(&self.temporary)?;
         file.set_permissions(self.permissions.clone())?;
         file.sync_all()?;

@@ -8,6 +8,7 @@ use catamount_data::{Making, Source, Summary, load, trace_lean};
 use catamount_traces::{Format, Loaded, Split, Statistics, Steps, jsonl};
 use serde_json::json;
 
+use crate::arguments::range;
 use crate::environment;
 
 #[derive(clap::Subcommand)]
@@ -67,7 +68,7 @@ pub struct MetamathArguments {
     #[arg(long, default_value = "1-20")]
     steps: Steps,
     /// Only the first so many theorems of the database.
-    #[arg(long)]
+    #[arg(long, value_parser = range(1, usize::MAX))]
     first: Option<usize>,
     #[command(flatten)]
     split: SplitOptions,

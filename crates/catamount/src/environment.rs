@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use catamount_data::database_path;
+use catamount_evaluate::Workload;
 use catamount_lean::{Host, Lean, Options};
 use catamount_metamath::{Database, Metamath};
 use catamount_search::Environment;
 use catamount_traces::Theorem;
+
+use crate::arguments::range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Prover {
@@ -66,7 +69,7 @@ pub struct LeanArguments {
     #[arg(long, value_delimiter = ',')]
     pub imports: Option<Vec<String>>,
     /// Lean: server processes.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = range(1, Workload::MOST_THREADS))]
     pub workers: usize,
     /// Lean: wall-clock limit for one tactic, in seconds.
     #[arg(long, default_value_t = 60.0)]

@@ -9,6 +9,7 @@ use catamount_evaluate::{CellError, CellRun, CellTask, Evaluation, Observer, Wor
 use catamount_search::{Environment, StrategyKind};
 use catamount_service::{Addresses, Remote};
 
+use crate::arguments::range;
 use crate::environment::Prover;
 use crate::{command, environment, policy, pool, search, stop};
 
@@ -31,10 +32,11 @@ pub struct Arguments {
     trees: bool,
     /// Searches in flight.
     #[arg(long, default_value_t = Workload::CONCURRENCY)]
+    #[arg(value_parser = range(1, Workload::MOST_SEARCHES))]
     concurrency: usize,
     /// Threads that talk to the prover. If not given, as many as cores; with Lean, whose processes
     /// do the work, or with provers elsewhere, one for each search in flight.
-    #[arg(long)]
+    #[arg(long, value_parser = range(1, Workload::MOST_THREADS))]
     threads: Option<usize>,
     /// Provers elsewhere: addresses of `catamount serve`, or a file with one on each line, which is
     /// read again as they come and go. The library is theirs: --env and what belongs to it are not
@@ -68,7 +70,7 @@ fn cells(strategies: &[StrategyKind], out: &Path) -> Result<Vec<(StrategyKind, P
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let search = &arguments.search;
-    let mut theorems = arguments.pool.open()?;
+    let mut theorems = arguments.pool.open(!arguments.policy.no_verify)?;
     theorems.jobs.iter_mut().for_each(|job| job.tree = arguments.trees);
     let kind = arguments.policy.policy.split(':').next().unwrap_or_default();
     let objective = arguments.objective.clone().unwrap_or_else(|| kind.to_string());

@@ -13,11 +13,11 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 32] = [
             ),
             (
                 "a Parquet file with a column `logp`, into one with a column `weights`",
-                "catamount weights --objective bfs --budget 256 scored.parquet --out weights.parquet",
+                "catamount weights --objective bfs --budget 256 scored.parquet --out w.parquet",
             ),
             (
                 "straight from a model",
-                "catamount score --model MODEL t.jsonl | catamount weights --objective ua --budget 256",
+                "catamount score --model M t.jsonl | catamount weights --objective ua --budget 256",
             ),
         ],
     ),
@@ -97,7 +97,7 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 32] = [
         &[
             (
                 "a theorem of set.mm, from counts",
-                "catamount prove syl5 --policy ngram:data/train.jsonl --strategy bfs --budget 256 --tree",
+                "catamount prove syl5 --policy ngram:train.jsonl --strategy bfs --budget 64 --tree",
             ),
             (
                 "a Lean statement, from a server",

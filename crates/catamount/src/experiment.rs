@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use catamount_calibration::Choice;
 use catamount_experiment::{
-    Error, Experiment, Plan, Study, Workload, preset, preset_text, run as run_study, schema,
+    Error, Experiment, Inputs, Plan, Study, Workload, preset, preset_text, run as run_study, schema,
 };
 use catamount_model::Backend;
 use catamount_report::{CALIBRATIONS, PROVERS};
@@ -62,7 +62,8 @@ pub struct Arguments {
     /// Print the JSON Schema of an experiment's file, for editors, and do nothing.
     #[arg(long)]
     schema: bool,
-    /// Take the word of the stamps for what is done, without comparing it with the files.
+    /// Take files as they are: neither what is done is compared with its stamps, nor traces with
+    /// the manifest beside them.
     #[arg(long)]
     no_verify: bool,
 }
@@ -104,11 +105,14 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     if arguments.dry_run {
         return dry_run(arguments, experiment, &folder, scope);
     }
-    let (source, verify) = (experiment.making(&folder).source.hash()?, !arguments.no_verify);
+    let (inputs, verify) = (Inputs::of(&experiment, &folder)?, !arguments.no_verify);
+    if verify {
+        experiment.making(&folder).source.verify()?;
+    }
     let several = !experiment.seeds.is_empty();
     let mut studies = Vec::new();
     for (experiment, folder) in seeds(experiment, &folder) {
-        let plan = plan(&experiment, &source, scope)?;
+        let plan = plan(&experiment, &inputs, scope)?;
         studies.push((experiment, plan, folder));
     }
     let spread = spread(arguments, name, &studies, several, &folder, scope)?;
@@ -142,12 +146,12 @@ fn dry_run(
     folder: &Path,
     scope: Scope,
 ) -> Result<()> {
-    let (source, missing) = match experiment.making(folder).source.hash() {
-        Ok(source) => (source, None),
-        Err(error) => (String::new(), Some(output::causes(&error))),
+    let (inputs, missing) = match Inputs::at_hand(&experiment, folder) {
+        Ok(inputs) => (inputs, None),
+        Err(error) => (Inputs::default(), Some(output::causes(&error))),
     };
     for (experiment, folder) in seeds(experiment, folder) {
-        let plan = plan(&experiment, &source, scope)?;
+        let plan = plan(&experiment, &inputs, scope)?;
         let forecast = arguments.forecast.machines();
         let outline = || plan.outline(&experiment, &folder);
         let of = |machines| arguments.forecast.of(outline(), machines, arguments.ray_provers);
@@ -266,12 +270,12 @@ fn seeds(experiment: Experiment, folder: &Path) -> Vec<(Experiment, PathBuf)> {
     experiment.seeds.iter().map(at).collect()
 }
 
-fn plan(experiment: &Experiment, source: &str, scope: Scope) -> Result<Plan> {
+fn plan(experiment: &Experiment, inputs: &Inputs, scope: Scope) -> Result<Plan> {
     Ok(match scope {
-        Scope::Whole => Plan::new(experiment, source)?,
-        Scope::Training => Plan::new(experiment, source)?.training_only(),
-        Scope::Calibration => Plan::calibration(experiment, source)?,
-        Scope::Tuning => Plan::new(experiment, source)?.tuning_only(),
+        Scope::Whole => Plan::new(experiment, inputs)?,
+        Scope::Training => Plan::new(experiment, inputs)?.training_only(),
+        Scope::Calibration => Plan::calibration(experiment, inputs)?,
+        Scope::Tuning => Plan::new(experiment, inputs)?.tuning_only(),
     })
 }
 

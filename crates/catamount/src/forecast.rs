@@ -5,23 +5,29 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use catamount_experiment::{Forecast, Kind, Machines, Outline, Times};
 
+use crate::arguments::real;
+
+/// Processors or cards of a node, and seconds, beyond which a number is a slip of the pen.
+const MOST: f64 = 1e5;
+const LONGEST: f64 = 1e9;
+
 #[derive(clap::Args)]
 pub struct Arguments {
     /// With --dry-run: the schedule, the time and what limits it on so many nodes.
     #[arg(long, requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: Option<u32>,
     /// Cards of each node; without any, models compute on processors.
-    #[arg(long, requires = "nodes", default_value_t = 0.0)]
+    #[arg(long, requires = "nodes", default_value_t = 0.0, value_parser = real(0.0, MOST))]
     gpus: f64,
     /// Processors of each node.
-    #[arg(long, requires = "nodes", default_value_t = 16.0)]
+    #[arg(long, requires = "nodes", default_value_t = 16.0, value_parser = real(1.0, MOST))]
     cpus: f64,
     /// Seconds of steps that nobody has timed here, by kind: data=60,warm-up=3600,cell=900. A
     /// cell's are for the largest budget.
     #[arg(long, requires = "nodes", value_delimiter = ',', value_parser = time)]
     times: Vec<(Kind, f64)>,
     /// Seconds that every process takes before its first step begins.
-    #[arg(long, requires = "nodes", default_value_t = 1.0)]
+    #[arg(long, requires = "nodes", default_value_t = 1.0, value_parser = real(0.0, LONGEST))]
     startup: f64,
 }
 
@@ -31,15 +37,15 @@ fn time(text: &str) -> Result<(Kind, f64), String> {
         text.split_once('=').ok_or_else(|| format!("`{text}` is not KIND=SECONDS"))?;
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
     let kind = kind.ok_or_else(|| format!("there is no kind `{name}`; there are {}", known()))?;
-    let seconds = seconds.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0);
-    Ok((kind, seconds.ok_or_else(|| format!("`{text}`: seconds are a number of at least 0"))?))
+    let seconds = real(0.0, LONGEST)(seconds).map_err(|error| format!("`{text}`: {error}"))?;
+    Ok((kind, seconds))
 }
 
 impl Arguments {
     /// The machines that are asked about.
     pub fn machines(&self) -> Option<Machines> {
         let nodes = self.nodes? as usize;
-        Some(Machines { nodes, cpus: self.cpus.max(1.0), gpus: self.gpus.max(0.0) })
+        Some(Machines { nodes, cpus: self.cpus, gpus: self.gpus })
     }
 
     /// The schedule of a whole study, done or not; with so many provers of their own, which take

@@ -4,9 +4,11 @@ use std::io::Read;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use catamount_evaluate::Workload;
 use catamount_model::{Backend, Generator, GeneratorConfig, Sampling};
 use catamount_search::{Policy, Request, Stream};
 
+use crate::arguments::range;
 use crate::device::OnDevice;
 use crate::{model, search};
 
@@ -16,6 +18,7 @@ pub struct Arguments {
     model: model::Arguments,
     /// How many tactics to sample.
     #[arg(short = 'k', long, default_value_t = 8)]
+    #[arg(value_parser = range(1, Workload::LARGEST_BATCH))]
     samples: usize,
     /// Sampling temperature; 0 takes the most probable token each time.
     #[arg(long, default_value_t = search::paper().temperature() as f32)]

@@ -25,6 +25,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
 }
 
+mod arguments;
 mod check;
 mod cluster;
 mod command;

@@ -8,8 +8,9 @@ use catamount_evaluate::Workload;
 use catamount_model::{Backend, Generator, GeneratorConfig, locate};
 use catamount_policies::{Ngram, Replay};
 use catamount_search::{Deployment, Policy};
-use catamount_traces::read_any;
+use catamount_traces::{Manifest, read_any};
 
+use crate::arguments::range;
 use crate::device::{Device, OnDevice};
 use crate::{model, server};
 
@@ -19,8 +20,8 @@ pub struct Arguments {
     /// OpenAI-compatible server), `replay:TRACES`.
     #[arg(long)]
     pub policy: String,
-    /// A LoRA adapter in PEFT's format, for `model`; for `http`, one that the server is to load, and
-    /// to unload in the end (vLLM, SGLang).
+    /// A LoRA adapter in PEFT's format, for `model`; for `http`, one that the server is to load,
+    /// and to unload in the end (vLLM, SGLang).
     #[arg(long)]
     pub adapter: Option<PathBuf>,
     /// auto, cpu or cuda:0, for `model`.
@@ -28,9 +29,13 @@ pub struct Arguments {
     pub device: Device,
     /// Samples decoded together, for `model`.
     #[arg(long, default_value_t = Workload::BATCH)]
+    #[arg(value_parser = range(1, Workload::LARGEST_BATCH))]
     pub batch: usize,
     #[command(flatten)]
     pub server: server::Arguments,
+    /// Take files of traces as they are, without comparing them with the manifest beside them.
+    #[arg(long)]
+    pub no_verify: bool,
 }
 
 impl Arguments {
@@ -43,6 +48,9 @@ impl Arguments {
                 self.policy
             );
         };
+        if !self.no_verify && matches!(kind, "ngram" | "replay") {
+            Manifest::verify_file(Path::new(rest))?;
+        }
         Ok(match kind {
             "ngram" => Box::new(Ngram::open(Path::new(rest), deployment.temperature())?),
             "replay" => {

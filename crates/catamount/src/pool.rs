@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use catamount_evaluate::Theorems;
-use catamount_traces::{Steps, read_any};
+use catamount_traces::{Manifest, Steps, read_any};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -20,7 +20,11 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub fn open(&self) -> Result<Theorems> {
+    /// The theorems; with `verify`, only of a file that the manifest beside it knows as it is.
+    pub fn open(&self, verify: bool) -> Result<Theorems> {
+        if verify {
+            Manifest::verify_file(&self.theorems)?;
+        }
         let traces = read_any(&self.theorems)?.traces;
         // Whole, so that the log can be verified from anywhere.
         let file = std::path::absolute(&self.theorems)?.display().to_string();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use catamount_base::Activity;
 use catamount_evaluate::driver::{CellEvent, Finished, Job, Plan, Searches, Workload};
-use catamount_evaluate::log::{Outcome, TreeRecord};
+use catamount_evaluate::log::{Outcome, TreeRecord, TreeVerdict};
 use catamount_search::Environment;
 
 use crate::{environment, policy, search, stop};
@@ -123,10 +123,10 @@ fn print_tree(tree: &TreeRecord) {
         children[0].iter().rev().map(|&index| (index, 1)).collect();
     while let Some((index, depth)) = stack.pop() {
         let expansion = &tree.expansions[index];
-        let mark = match expansion.verdict.as_str() {
-            "proved" => "✓",
-            "open" => "·",
-            _ => "×",
+        let mark = match expansion.verdict {
+            TreeVerdict::Proved => "✓",
+            TreeVerdict::Open => "·",
+            TreeVerdict::Rejected => "×",
         };
         println!(
             "{:indent$}{mark} {}  [{}] p={:.3}",

@@ -9,10 +9,14 @@ use anyhow::{Context, Result, bail};
 use catamount_base::{Appender, Content, Lines, Lock, Progress};
 use catamount_model::{Backend, identity, locate};
 use catamount_search::Identity;
-use catamount_traces::{LogP, Trace, read_any};
+use catamount_traces::{LogP, Manifest, Trace, read_any};
 
+use crate::arguments::range;
 use crate::device::OnDevice;
 use crate::{model, output, stop};
+
+/// Token rows scored together at most.
+const TOKENS: usize = 1 << 24;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -23,12 +27,15 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = temperature)]
     temperature: f64,
     /// Token rows scored together.
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, default_value_t = 4096, value_parser = range(1, TOKENS))]
     tokens: usize,
     /// Write to this file instead of standard output; run again after an interruption, the command
     /// goes on where the file ends.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Take the file as it is, without comparing it with the manifest beside it.
+    #[arg(long)]
+    no_verify: bool,
     /// Traces: own format, LeanDojo JSON or Parquet; several by a pattern, such as 't-*.jsonl'.
     traces: PathBuf,
 }
@@ -101,6 +108,9 @@ impl OnDevice for &Arguments {
     type Output = ();
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<()> {
+        if !self.no_verify {
+            Manifest::verify_file(&self.traces)?;
+        }
         let mut traces: Vec<Trace> = read_any(&self.traces)?.traces;
         let adapter = self.model.adapter.as_deref();
         let (mut sink, mut before) = (Sink::Output(output::lock()), 0);

@@ -8,6 +8,7 @@ use catamount_model::Tokenizer;
 use catamount_policies::{Api, Http, HttpSettings, Layout, ServedAdapter};
 use catamount_search::{Deployment, Policy};
 
+use crate::arguments::range;
 use crate::environment;
 
 /// Where the help lists these.
@@ -21,7 +22,8 @@ pub struct Arguments {
     pub model_name: Option<String>,
     /// Send token ids, laid out as in training by the tokenizer of this model's folder, instead of
     /// text. vLLM, SGLang and llama.cpp take them.
-    #[arg(long, help_heading = HEADING, value_name = "FOLDER", conflicts_with_all = ["prompt", "chat"])]
+    #[arg(long, help_heading = HEADING, value_name = "FOLDER")]
+    #[arg(conflicts_with_all = ["prompt", "chat"])]
     pub tokenizer: Option<PathBuf>,
     /// The prompt as text, in which {state} stands for the state and \n for a new line
     /// [default: that of training, "{state}:::"].
@@ -36,6 +38,7 @@ pub struct Arguments {
     pub stop: Vec<String>,
     /// Requests under way at once.
     #[arg(long, help_heading = HEADING, default_value_t = HttpSettings::CONCURRENCY)]
+    #[arg(value_parser = range(1, HttpSettings::MOST_REQUESTS))]
     pub http_concurrency: usize,
     /// Longest wait for one answer, in seconds.
     #[arg(long, help_heading = HEADING, default_value_t = HttpSettings::TIMEOUT as f64)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use catamount_base::{Content, host};
-use catamount_experiment::{Error, Experiment, Plan, Planned, Study, run_steps};
+use catamount_experiment::{Error, Experiment, Inputs, Plan, Planned, Study, run_steps};
 use catamount_model::Backend;
 use catamount_service::Addresses;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,8 @@ pub struct Probe {
     pub prover: std::result::Result<catamount_search::Identity, String>,
     /// The hash of what the data are made from, or why there is none.
     pub source: std::result::Result<String, String>,
+    /// The model that training begins with, by content, or why there is none.
+    pub base: std::result::Result<Option<String>, String>,
     /// What [`TOKEN`] in the folder says.
     pub token: Option<String>,
 }
@@ -76,6 +78,7 @@ impl Probe {
             commit: command::commit(),
             prover: opened.map(|environment| environment.identity()),
             source: experiment.making(folder).source.hash().map_err(reason),
+            base: Inputs::base(experiment).map_err(|error| output::causes(&error)),
             token: std::fs::read_to_string(folder.join(TOKEN)).ok(),
         }
     }
@@ -107,6 +110,13 @@ impl Probe {
             (Ok(_), Ok(_)) => found.push("has other data to start from under the same name".into()),
             (_, Err(reason)) | (Err(reason), _) => found.push(reason.clone()),
         }
+        match (&self.base, &other.base) {
+            (Ok(ours), Ok(theirs)) if ours == theirs => {}
+            (Ok(_), Ok(_)) => found.push(
+                "has another model to begin from under the same name; copy the same there".into(),
+            ),
+            (_, Err(reason)) | (Err(reason), _) => found.push(reason.clone()),
+        }
         found
     }
 
@@ -130,8 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         println!("{}", serde_json::to_string(&Probe::here(&experiment, folder))?);
         return Ok(());
     }
-    let source = experiment.making(folder).source.hash()?;
-    let plan = Plan::new(&experiment, &source)?;
+    let plan = Plan::new(&experiment, &Inputs::of(&experiment, folder)?)?;
     if arguments.tied {
         stop::when_input_ends();
     }
@@ -185,5 +194,33 @@ impl<'a> Job<'a> {
                 study => return Ok(study?),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use catamount_search::Identity;
+
+    use super::*;
+
+    fn probe(base: &str) -> Probe {
+        Probe {
+            host: "here".into(),
+            version: "1".into(),
+            commit: None,
+            prover: Ok(Identity::new("metamath")),
+            source: Ok("source".into()),
+            base: Ok(Some(base.into())),
+            token: None,
+        }
+    }
+
+    #[test]
+    fn a_node_with_another_base_is_refused() {
+        assert!(probe("one").against(&probe("one")).is_empty());
+        let found = probe("one").against(&probe("two"));
+        assert!(found[0].contains("another model to begin from"), "{found:?}");
+        let none = Probe { base: Err("there is no folder b".into()), ..probe("one") };
+        assert_eq!(probe("one").against(&none), ["there is no folder b"]);
     }
 }

@@ -19,8 +19,7 @@ const TASK: usize = 256;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// ce, ua, pass, bfs, dfs, rdfs, vdfs or mcts.
-    #[arg(long)]
+    #[arg(long, help = Objective::names())]
     objective: Objective,
     /// Expansions per theorem at deployment (rollouts for `pass`; not needed for `ce`).
     #[arg(long, allow_negative_numbers = true, value_parser = parse_budget)]

@@ -9,10 +9,15 @@ use catamount_model::{Config, Cpu, Model, Tokenizer, save};
 use catamount_search::Stream;
 use serde_json::Value;
 
-const TRACES: &str = r#"{"name": "goal", "steps": [{"state": "$p ( ph -> ( ps -> ph ) )", "tactic": "ax-1"}]}
-{"name": "other", "steps": [{"state": "$p ps", "tactic": "ax-2"}, {"state": "$p ph", "tactic": "x"}]}
-{"name": "third", "steps": [{"state": "$p ( ps -> ps )", "tactic": "id"}]}
-"#;
+const TRACES: &str = concat!(
+    r#"{"name": "goal", "steps": [{"state": "$p ( ph -> ( ps -> ph ) )", "tactic": "ax-1"}]}"#,
+    "\n",
+    r#"{"name": "other", "steps": [{"state": "$p ps", "tactic": "ax-2"}, "#,
+    r#"{"state": "$p ph", "tactic": "x"}]}"#,
+    "\n",
+    r#"{"name": "third", "steps": [{"state": "$p ( ps -> ps )", "tactic": "id"}]}"#,
+    "\n",
+);
 const DATABASE: &str = "$c ( ) -> wff |- $. $v ph ps $.
 wph $f wff ph $. wps $f wff ps $. wi $a wff ( ph -> ps ) $.
 ax-1 $a |- ( ph -> ( ps -> ph ) ) $.

@@ -32,9 +32,9 @@ fn several_devices_give_what_one_gives() {
 
     // Nothing is done twice, by whomever it was done.
     let again = said(folder.path(), TWO);
-    assert!(again.contains("14 of 15 steps are up to date"), "{again}");
+    assert!(again.contains("17 of 18 steps are up to date"), "{again}");
     let alone = said(folder.path(), &ONE.replace("one", "two"));
-    assert!(alone.contains("14 of 15 steps are up to date"), "{alone}");
+    assert!(alone.contains("17 of 18 steps are up to date"), "{alone}");
     // What is damaged is made again, with all the processes there are.
     fs::remove_file(folder.path().join("two/cells/ce-bfs-n6.jsonl")).unwrap();
     let repaired = said(folder.path(), TWO);
@@ -115,15 +115,34 @@ fn a_larger_cluster_is_forecast_from_times() {
     let plan = "run small.toml --out study --dry-run --nodes 8 --cpus 1";
     let reason = refused(folder.path(), plan);
     assert!(reason.contains("--times data=SECONDS"), "{reason}");
-    let times = "--times data=5,warm-up=30,branch=20,tournament=10,cell=10,report=1 --startup 0";
+    let times = "--times data=5,warm-up=30,fold=30,scores=2,branch=20,tournament=10,cell=10,\
+                 report=1 --startup 0";
     let forecast = printed(folder.path(), &format!("{plan} {times}"));
     assert!(forecast.contains("node 5") && forecast.contains("limited by"), "{forecast}");
-    // 5 + 30 + 20 + 10 + 10 + 1: data, warm-up, branch, tournament, cell, report.
+    // 5 + 30 + 20 + 10 + 10 + 1: data, warm-up, branch, tournament, cell, report; what rests on
+    // folds and scores has no tournament.
     assert!(forecast.contains("76 s on 8 nodes"), "{forecast}");
     let none_left = refused(folder.path(), &format!("{plan} {times} --ray --ray-provers 8"));
     assert!(none_left.contains("leave the nodes no processor"), "{none_left}");
     let reason = refused(folder.path(), &format!("{plan} --times cells=3"));
     assert!(reason.contains("there is no kind `cells`"), "{reason}");
+}
+
+#[test]
+fn machines_that_cannot_be_are_refused() {
+    let temporary = folder_with("small.toml", SMALL);
+    for (rest, named) in [
+        ("--startup nan", "from 0 to"),
+        ("--startup inf", "from 0 to"),
+        ("--cpus 0", "from 1 to"),
+        ("--cpus nan", "from 1 to"),
+        ("--gpus nan", "from 0 to"),
+        ("--times data=nan", "from 0 to"),
+    ] {
+        let asked = format!("run small.toml --dry-run --nodes 2 {rest}");
+        let said = refused(temporary.path(), &asked);
+        assert!(said.contains(named), "{rest}: {said}");
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_log_is_resumed_by_content_whatever_things_are_called() {
         train.lines().skip(1).collect::<Vec<_>>().join("\n"),
     )
     .unwrap();
-    assert!(refused(folder, &eval("")).contains("the policy's demonstrations was"));
+    assert!(refused(folder, &eval("--no-verify")).contains("the policy's demonstrations was"));
     fs::write(folder.join("data/train.jsonl"), train).unwrap();
     let database = fs::read_to_string(folder.join("ql.mm")).unwrap();
     fs::write(folder.join("ql.mm"), format!("{database}\n$( One comment more. $)\n")).unwrap();
@@ -73,7 +73,7 @@ fn a_log_is_resumed_by_content_whatever_things_are_called() {
         pool.replacen("\"steps\"", "\"line\":7,\"steps\"", 99),
     )
     .unwrap();
-    assert!(refused(folder, &eval("")).contains("the pool's content was"));
+    assert!(refused(folder, &eval("--no-verify")).contains("the pool's content was"));
     assert_eq!(log(), before);
 }
 
@@ -93,6 +93,10 @@ fn what_cannot_be_searched_is_refused_before_anything_is_done() {
         ("--max-tokens 0", "max_tokens is 0"),
         ("--time-limit -1", "--time-limit is a positive number"),
         ("--time-limit inf", "--time-limit is a positive number"),
+        ("--threads 0", "0 is not in 1..=4096"),
+        ("--threads 1000000", "1000000 is not in 1..=4096"),
+        ("--concurrency 0", "0 is not in 1..=131072"),
+        ("--batch 0", "0 is not in 1..=16384"),
     ] {
         let said = refused(folder, &eval(rest));
         assert!(said.contains(named), "{rest}: {said}");
@@ -102,13 +106,72 @@ fn what_cannot_be_searched_is_refused_before_anything_is_done() {
     assert!(refused(folder, &twice).contains("twice"));
 }
 
+/// Wherever a file of traces is read, the manifest beside it is believed rather than the file.
+#[test]
+fn traces_that_have_changed_since_they_were_written_are_refused() {
+    let temporary = prepared();
+    let folder = temporary.path();
+    let study = r#"
+name = "files"
+model = { hidden = 16, layers = 1, vocab = 300, positions = 64, tokenizer = "symbols" }
+objectives = [{ objective = "ce" }]
+[data]
+environment = "metamath"
+database = "ql.mm"
+train = "data/train.jsonl"
+valid = "data/valid.jsonl"
+test = "data/test.jsonl"
+"#;
+    fs::write(folder.join("files.toml"), study).unwrap();
+    let other = eval("").replace("ngram:data/train", "ngram:data/valid");
+    for (file, commands) in [
+        ("data/train.jsonl", vec![eval(""), "run files.toml".into(), "train files.toml".into()]),
+        ("data/test.jsonl", vec![other, "score --model none data/test.jsonl".into()]),
+    ] {
+        let path = folder.join(file);
+        let kept = fs::read_to_string(&path).unwrap();
+        let cut: String = kept.lines().skip(1).map(|line| format!("{line}\n")).collect();
+        fs::write(&path, cut).unwrap();
+        for command in &commands {
+            let said = refused(folder, command);
+            assert!(said.contains(&format!("{file}: has changed since")), "{command}: {said}");
+            assert!(said.contains("--no-verify"), "{command}: {said}");
+            assert!(!folder.join("cells").exists() && !folder.join("runs").exists(), "{command}");
+        }
+        let said = refused(folder, "score --no-verify --model none data/test.jsonl");
+        assert!(!said.contains("has changed"), "{said}");
+        fs::write(&path, kept).unwrap();
+    }
+    printed(folder, &eval(""));
+}
+
+/// The same seed gives the same trees, in the pool's order, each once; also where a kill between a
+/// tree and its record had a theorem searched twice.
+#[test]
+fn trees_are_the_same_bytes_however_searches_ended() {
+    let temporary = prepared();
+    let folder = temporary.path();
+    let log = folder.join("cells/bfs.jsonl");
+    let trees = folder.join("cells/bfs.trees.jsonl");
+    printed(folder, &eval("--trees --concurrency 1 --threads 1"));
+    let settled = (fs::read(&log).unwrap(), fs::read(&trees).unwrap());
+    fs::remove_dir_all(folder.join("cells")).unwrap();
+    printed(folder, &eval("--trees --concurrency 16 --threads 4"));
+    assert!(settled == (fs::read(&log).unwrap(), fs::read(&trees).unwrap()));
+    let text = String::from_utf8(settled.0.clone()).unwrap();
+    let rest: String = text.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    fs::write(&log, rest).unwrap();
+    printed(folder, &eval("--trees"));
+    assert!(settled == (fs::read(&log).unwrap(), fs::read(&trees).unwrap()));
+}
+
 #[test]
 fn an_evaluation_of_nothing_but_errors_says_so() {
     let temporary = prepared();
     let folder = temporary.path();
     let line = r#"{"name":"no-such-theorem","steps":[{"state":"|- x","tactic":"y"}]}"#;
     fs::write(folder.join("data/test.jsonl"), format!("{line}\n")).unwrap();
-    let said = refused(folder, &eval(""));
+    let said = refused(folder, &eval("--no-verify"));
     assert!(said.contains("every theorem ended in an error"), "{said}");
 }
 

@@ -71,7 +71,7 @@ fn what_is_damaged_or_gone_is_made_again() {
     let expected = results(&study);
     let models: Vec<PathBuf> =
         expected.keys().filter(|path| path.ends_with("model.safetensors")).cloned().collect();
-    assert_eq!(models.len(), 4, "a name with a space has a folder too: {models:?}");
+    assert_eq!(models.len(), 6, "a name with a space has a folder too: {models:?}");
     let shorten = |path: &str| {
         let bytes = fs::read(study.join(path)).unwrap();
         fs::write(study.join(path), &bytes[..bytes.len() / 2]).unwrap();
@@ -131,12 +131,35 @@ fn a_study_has_one_writer() {
     assert!(!study.join("plan.json").exists(), "nothing was written");
 }
 
+/// How many theorems have the lengths that are searched is known once there are data: before
+/// anything is trained, and again where the data were there before.
+#[test]
+fn what_the_data_have_nothing_for_is_refused_before_training() {
+    let folder = folder();
+    let long = SMALL.replace("[evaluation]", "[evaluation]\nsteps = \"70-80\"");
+    fs::write(folder.path().join("long.toml"), long).unwrap();
+    for _ in 0..2 {
+        let said = refused(folder.path(), "run long.toml --out study --device cpu");
+        assert!(said.contains("no validation theorem has 70-80 steps"), "{said}");
+        assert!(!folder.path().join("study/models").exists());
+        assert!(!folder.path().join("study/training").exists());
+    }
+}
+
 #[test]
 fn a_file_is_judged_before_any_work_and_can_be_looked_at_before_its_data_are_there() {
     let folder = folder();
     fs::write(folder.path().join("bad.toml"), SMALL.replace("limit = 12", "limit = 0")).unwrap();
     let said = refused(folder.path(), "run bad.toml --out study");
-    assert!(said.contains("bad.toml:8: evaluation.limit: is 0"), "{said}");
+    assert!(said.contains("bad.toml:9: evaluation.limit: is 0"), "{said}");
+    assert!(!folder.path().join("study").exists());
+    let nothing = SMALL.replace("0.6,0.2,0.2", "0.8,0.2,0");
+    fs::write(folder.path().join("bad.toml"), nothing).unwrap();
+    let said = refused(folder.path(), "run bad.toml --out study");
+    assert!(
+        said.contains("data.split: is 0.8,0.2,0, which leaves nothing to be searched"),
+        "{said}"
+    );
     assert!(!folder.path().join("study").exists());
 
     fs::write(folder.path().join("later.toml"), SMALL.replace("ql.mm", "later.mm")).unwrap();
@@ -146,10 +169,7 @@ fn a_file_is_judged_before_any_work_and_can_be_looked_at_before_its_data_are_the
     assert!(plan.contains("cell a b bfs n6") && plan.contains("to do"), "{plan}");
     assert!(refused(folder.path(), "run later.toml").contains("metamath-databases"));
 
-    for preset in ["demo", "metamath", "lean-demo", "paper-matrix", "paper-sweep"]
-        .into_iter()
-        .chain(["paper-matching", "paper-priors"])
-    {
+    for (preset, ..) in catamount_experiment::PRESETS {
         let printed = catamount(folder.path(), &format!("run {preset} --print")).stdout;
         fs::write(folder.path().join("mine.toml"), printed).unwrap();
         let plan = catamount(folder.path(), "run mine.toml --dry-run");

@@ -153,6 +153,21 @@ fn claims_are_judged_one_by_one() {
 }
 
 #[test]
+fn data_without_a_trace_are_refused() {
+    let temporary = prepared();
+    let folder = temporary.path();
+    for (command, named) in [
+        ("data metamath --database ql.mm --first 0 --out none", "0 is not in 1.."),
+        ("data metamath --database ql.mm --steps 900-901 --out none", "there is no trace"),
+        ("data split data/train.jsonl --split 0,0,0 --out none", "there is no trace"),
+    ] {
+        let said = refused(folder, command);
+        assert!(said.contains(named), "{command}: {said}");
+        assert!(!folder.join("none/manifest.json").exists(), "{command}");
+    }
+}
+
+#[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     assert!(

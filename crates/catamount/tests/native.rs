@@ -1,4 +1,4 @@
-//! The path that a user's Lake project takes, driven by a toolchain that stands in for the real one:
+//! The path that a user's Lake project takes, by a toolchain that stands in for the real one:
 //! `lake` and `lean` as small programs around the WebAssembly Lean.
 
 use std::fs;
@@ -35,9 +35,13 @@ esac
 const RUN: &str = r#"
 const fs = require("fs"), path = require("path");
 const [file, ...imports] = process.argv.slice(2);
-const module_ = path.basename(file, ".lean"), cache = "@CACHE@", text = fs.readFileSync(file, "utf8");
-const whole = (kind) => fs.readdirSync(cache).filter((f) => f.startsWith(kind) && fs.existsSync(path.join(cache, f, "complete")));
-// What was compiled is the same but for a short piece near its beginning, which is another for each host.
+const module_ = path.basename(file, ".lean"), cache = "@CACHE@";
+const text = fs.readFileSync(file, "utf8");
+const complete = (f) => fs.existsSync(path.join(cache, f, "complete"));
+const whole = (kind) =>
+  fs.readdirSync(cache).filter((f) => f.startsWith(kind) && complete(f));
+// What was compiled is the same but for a short piece near its beginning, which is another for each
+// host.
 const different = (f) => {
   const compiled = fs.readFileSync(path.join(cache, f, "source", `${module_}.lean`), "utf8");
   let before = 0, after = 0;
@@ -48,7 +52,10 @@ const different = (f) => {
 const same = (f) => different(f) < 2000;
 const server = path.join(cache, whole("server-").find(same), "lib");
 const runtime = path.join(cache, "@RUNTIME@");
-const settings = { runtime, boot: module_, args: imports, mounts: [["/server", server, false]], env: { LEAN_PATH: "/lean/lib:/server" } };
+const settings = {
+  runtime, boot: module_, args: imports, mounts: [["/server", server, false]],
+  env: { LEAN_PATH: "/lean/lib:/server" },
+};
 process.argv = [process.argv[0], "host.cjs", JSON.stringify(settings)];
 require(path.join(runtime, "scripts", "host.cjs"));
 "#;
@@ -57,7 +64,10 @@ require(path.join(runtime, "scripts", "host.cjs"));
 const ELABORATE: &str = r#"
 const path = require("path");
 const file = process.argv[2], runtime = path.join("@CACHE@", "@RUNTIME@");
-const settings = { runtime, args: [`/source/${path.basename(file)}`], mounts: [["/source", path.dirname(file), false]], pool: 2 };
+const settings = {
+  runtime, args: [`/source/${path.basename(file)}`],
+  mounts: [["/source", path.dirname(file), false]], pool: 2,
+};
 process.argv = [process.argv[0], "host.cjs", JSON.stringify(settings)];
 require(path.join(runtime, "scripts", "host.cjs"));
 "#;
@@ -129,7 +139,8 @@ fn a_lake_project_is_searched_traced_and_judged_by_its_own_toolchain() {
     let statement = "theorem t (p : Prop) : p → p";
     let claim = |name: &str, tactic: &str| {
         format!(
-            "{{\"name\": \"{name}\", \"statement\": \"{statement}\", \"tactics\": [\"{tactic}\"]}}\n"
+            "{{\"name\": \"{name}\", \"statement\": \"{statement}\", \
+             \"tactics\": [\"{tactic}\"]}}\n"
         )
     };
     fs::write(&claims, claim("good", "exact id") + &claim("bad", "sorry")).unwrap();

@@ -120,6 +120,26 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
         "{fewer}"
     );
     assert_eq!(read("study/cells/ce-bfs-n16.jsonl").lines().count(), 12);
+    another_base(folder);
+}
+
+/// Adapters of a base whose content has changed are other adapters; what was made with it comes
+/// back with it.
+fn another_base(folder: &Path) {
+    let run = "run adapters.toml --out study --device cpu";
+    let adapter = "study/models/warm-up/adapter_model.safetensors";
+    let path = folder.join("scratch/models/ce/model.safetensors");
+    let (before, kept) = (read_bytes(folder, adapter), std::fs::read(&path).unwrap());
+    flip_a_bit(&path);
+    let other = said(folder, run);
+    for step in ["warm-up", "branch ce", "cell"] {
+        assert!(other.contains(step), "{step} is made again: {other}");
+    }
+    assert!(!other.contains("] data"), "{other}");
+    std::fs::write(&path, kept).unwrap();
+    let back = said(folder, run);
+    assert!(back.contains("taken back from stale/"), "{back}");
+    assert_eq!(read_bytes(folder, adapter), before);
 }
 
 /// The server searches a theorem again whose tree was not kept, and comes to what the log says.

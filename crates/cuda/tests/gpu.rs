@@ -1,5 +1,6 @@
-//! Every operation on the GPU against the processor. Without a GPU the tests say so and check what
-//! can be checked.
+//! Every operation on the GPU against the processor: `cargo test --release --workspace --test gpu
+//! --
+//! --ignored` where there is one.
 
 mod cases;
 
@@ -13,14 +14,8 @@ const SINGLE: [f64; 2] = [2e-5, 1e-2];
 /// And of a whole training run.
 const WHOLE: [f64; 2] = [5e-4, 6e-2];
 
-fn open(precision: Precision) -> Option<Cuda> {
-    match Cuda::with_precision(0, precision) {
-        Ok(cuda) => Some(cuda),
-        Err(reason) => {
-            println!("skipped: {reason}");
-            None
-        }
-    }
+fn open(precision: Precision) -> Cuda {
+    Cuda::with_precision(0, precision).expect("an NVIDIA GPU")
 }
 
 fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
@@ -35,18 +30,20 @@ fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn operations_agree_with_the_processor() {
     for (precision, most) in [(Precision::F32, SINGLE[0]), (Precision::Bf16, SINGLE[1])] {
-        let Some(cuda) = open(precision) else { return };
+        let cuda = open(precision);
         within(&cases::operations(&Cpu), &cases::operations(&cuda), most);
         within(&cases::adapted(&Cpu), &cases::adapted(&cuda), most);
     }
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn training_agrees_with_the_processor() {
     for (precision, most) in [(Precision::F32, WHOLE[0]), (Precision::Bf16, WHOLE[1])] {
-        let Some(cuda) = open(precision) else { return };
+        let cuda = open(precision);
         let cuda = Arc::new(cuda);
         let reference = cases::adapter_training(Arc::new(Cpu), Keep::All);
         let kept = cases::adapter_training(cuda.clone(), Keep::All);
@@ -61,8 +58,9 @@ fn training_agrees_with_the_processor() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_same_uniforms_draw_the_same_tokens() {
-    let Some(cuda) = open(Precision::Bf16) else { return };
+    let cuda = open(Precision::Bf16);
     for (cpu, gpu) in cases::sampling(&Cpu).iter().zip(&cases::sampling(&cuda)) {
         let (same, all) = (cpu.agreeing(gpu), cpu.draws.len());
         // A uniform may fall within rounding of the boundary between two tokens.
@@ -73,12 +71,14 @@ fn the_same_uniforms_draw_the_same_tokens() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn recordings_give_what_running_directly_gives() {
-    let Some(cuda) = open(Precision::Bf16) else { return };
+    let cuda = open(Precision::Bf16);
     cases::recording(&cuda);
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn faults_are_said_clearly() {
     match Cuda::new(99) {
         Ok(_) => panic!("there is no hundredth GPU"),
@@ -87,7 +87,7 @@ fn faults_are_said_clearly() {
             "{e}"
         ),
     }
-    let Some(cuda) = open(Precision::Bf16) else { return };
+    let cuda = open(Precision::Bf16);
     match cuda.zeros(1 << 42, Kind::Activation) {
         Err(Error::Memory { wanted, free, .. }) => {
             assert!(wanted == 1 << 43 && free > 0 && free < wanted)

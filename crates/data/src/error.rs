@@ -41,6 +41,15 @@ pub enum Error {
         /// The other.
         second: PathBuf,
     },
+    /// No trace is left to be written.
+    #[error(
+        "there is no trace to write to {}: the source has none of these lengths, or no part of the \
+         split has a share of them", folder.display()
+    )]
+    Nothing {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A prover that was recorded cannot be opened again.
     #[error("{reason}")]
     Setup {

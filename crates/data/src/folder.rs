@@ -40,9 +40,12 @@ impl Folder {
     }
 
     /// Puts the files in place without the traces that were refused, and then the manifest. Until
-    /// that stands, the folder does not count as made.
+    /// that stands, the folder does not count as made. One without any trace is refused.
     pub fn finish(self, refused: &HashSet<&str>, mut manifest: Manifest) -> Result<[usize; 3]> {
         let Folder { path, files, mut counts, mut steps } = self;
+        if counts == [0; 3] {
+            return Err(Error::Nothing { folder: path });
+        }
         for (part, atomic) in files.into_iter().enumerate() {
             atomic.commit().map_err(Error::io(&file(&path, PARTS[part])))?;
             if !refused.is_empty() {

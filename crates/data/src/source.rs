@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamount_traces::{Loaded, read_any, shards};
+use catamount_traces::{Loaded, Manifest, read_any, shards};
 
 use crate::error::{Error, Result};
 use crate::library::database_path;
@@ -47,6 +47,19 @@ impl Source {
             Source::Traces(file) => hash(&[file]),
             Source::Parts { train, valid, test } => hash(&[train, valid, test]),
         }
+    }
+
+    /// Compares files of traces with what the manifests beside them say of them.
+    pub fn verify(&self) -> Result<()> {
+        match self {
+            Source::Metamath { .. } | Source::LeanBundled { .. } => {}
+            Source::Traces(_) | Source::Parts { .. } => {
+                for file in self.files() {
+                    Manifest::verify_file(file)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The files that must be there before the source can be used.

@@ -1,7 +1,7 @@
 //! A cell on disk: started once, interrupted anywhere, resumed without repeating or losing a
 //! theorem. It has one writer at a time.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -146,9 +146,11 @@ impl Cell {
         catamount_base::write(&path, text).map_err(io_error(&path))
     }
 
-    /// Puts a complete log into the pool's order, each theorem once, so that the same seed gives
-    /// the same file. The rewrite is atomic: the old log stands until the new one is whole.
+    /// Puts a complete log and its trees into the pool's order, each theorem once, so that the same
+    /// seed gives the same files. The rewrites are atomic: an old file stands until the new one is
+    /// whole.
     pub fn settle(self, order: &[String]) -> Result<(), CellError> {
+        settle_trees(&sibling(&self.path, "trees.jsonl"), order)?;
         let mut text = Vec::new();
         for record in order.iter().filter_map(|theorem| self.records.get(theorem)) {
             serde_json::to_writer(&mut text, &self.stamped(record)).expect("plain data");
@@ -156,6 +158,35 @@ impl Cell {
         }
         catamount_base::write(&self.path, text).map_err(io_error(&self.path))
     }
+}
+
+/// Puts trees into the pool's order, the last of each theorem: whoever was killed between a tree
+/// and its record left one more.
+fn settle_trees(path: &Path, order: &[String]) -> Result<(), CellError> {
+    #[derive(serde::Deserialize)]
+    struct Tree {
+        theorem: String,
+    }
+    let old = match std::fs::read(path) {
+        Ok(old) => old,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io_error(path)(error)),
+    };
+    // Lines stay as they are, byte for byte.
+    let mut trees: HashMap<String, &[u8]> = HashMap::new();
+    for (number, line) in old.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let tree: Tree = serde_json::from_slice(line).map_err(|error| {
+            let reason = format!("line {}: {error}", number + 1);
+            io_error(path)(io::Error::new(io::ErrorKind::InvalidData, reason))
+        })?;
+        trees.insert(tree.theorem, line);
+    }
+    let settled: Vec<&[u8]> = order.iter().filter_map(|theorem| trees.remove(theorem)).collect();
+    let settled = settled.concat();
+    if settled == old {
+        return Ok(());
+    }
+    catamount_base::write(path, settled).map_err(io_error(path))
 }
 
 /// Where the time of a cell went, over all its runs; none if it was never run here. Times are only

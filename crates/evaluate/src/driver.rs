@@ -87,6 +87,14 @@ impl Workload {
     pub const CONCURRENCY: usize = 128;
     /// Samples that a model decodes together where nobody says otherwise.
     pub const BATCH: usize = 128;
+
+    // The largest sizes that are not taken for a slip of the pen.
+    /// Searches in flight at most.
+    pub const MOST_SEARCHES: usize = 1 << 17;
+    /// Samples decoded together at most.
+    pub const LARGEST_BATCH: usize = 1 << 14;
+    /// Threads that talk to the prover at most.
+    pub const MOST_THREADS: usize = 1 << 12;
 }
 
 /// Searches cells with one policy, in their order and without a pause between them, handing each
@@ -99,7 +107,8 @@ pub fn search(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(CellEvent),
 ) -> Vec<Timing> {
-    let (concurrency, threads) = (workload.concurrency.max(1), workload.threads.max(1));
+    let concurrency = workload.concurrency.max(1);
+    let wanted = workload.threads.clamp(1, Workload::MOST_THREADS);
     let (to_workers, work) = unbounded::<Work>();
     let (to_driver, events) = unbounded::<Event>();
     let (to_policy, questions) = unbounded::<Vec<Request>>();
@@ -114,12 +123,22 @@ pub fn search(
     let (plans, jobs): (Vec<Plan>, Vec<Vec<Job>>) =
         cells.into_iter().map(|cell| (cell.plan, cell.jobs)).unzip();
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        let answering = to_driver.clone();
+        named(scope, "policy", move || answer_questions(policy, &questions, &answering))
+            .expect("the system has room for a thread");
+        let mut threads = 0;
+        for _ in 0..wanted {
             let (work, to_driver, environment, plans) =
                 (work.clone(), to_driver.clone(), Arc::clone(environment), &plans);
-            named(scope, "prover", move || worker(&work, &to_driver, &environment, plans));
+            let work = move || worker(&work, &to_driver, &environment, plans);
+            match named(scope, "prover", work) {
+                Ok(()) => threads += 1,
+                // Those that the system has room for do the work.
+                Err(_) if threads > 0 => break,
+                Err(error) => panic!("the system has no room for a thread: {error}"),
+            }
         }
-        named(scope, "policy", move || answer_questions(policy, &questions, &to_driver));
+        drop(to_driver);
         let now = Instant::now();
         let mut driver = Driver {
             to_workers,
@@ -153,11 +172,8 @@ fn named<'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     work: impl FnOnce() + Send + 'scope,
-) {
-    std::thread::Builder::new()
-        .name(name.into())
-        .spawn_scoped(scope, work)
-        .expect("the system has room for a thread");
+) -> std::io::Result<()> {
+    std::thread::Builder::new().name(name.into()).spawn_scoped(scope, work).map(|_| ())
 }
 
 /// The policy's answer to one question.

@@ -175,6 +175,18 @@ pub struct TreeRecord {
     pub expansions: Vec<TreeExpansion>,
 }
 
+/// What came of a sampled tactic, without what it led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TreeVerdict {
+    /// Valid, and something is left to prove.
+    Open,
+    /// Valid, and nothing is.
+    Proved,
+    /// Invalid.
+    Rejected,
+}
+
 /// One sampled tactic in a tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreeExpansion {
@@ -184,8 +196,8 @@ pub struct TreeExpansion {
     pub tactic: String,
     /// Its log-probability.
     pub log_p: f64,
-    /// `open`, `proved`, `rejected`.
-    pub verdict: String,
+    /// What came of it.
+    pub verdict: TreeVerdict,
     /// State reached (open) or reason (rejected).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,

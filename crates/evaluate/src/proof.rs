@@ -11,7 +11,7 @@ use catamount_search::{
 use catamount_traces::Theorem;
 
 use crate::driver::{Finished, Job, Plan};
-use crate::log::{Outcome, Record, TimeRecord, TreeExpansion, TreeRecord};
+use crate::log::{Outcome, Record, TimeRecord, TreeExpansion, TreeRecord, TreeVerdict};
 
 /// A question to the policy.
 pub(crate) struct Question {
@@ -298,16 +298,16 @@ impl Proof {
     fn grow(&mut self, node: NodeId, sample: &Sample, reached: Reached, text: String) {
         let Some(tree) = &mut self.tree else { return };
         let (verdict, score) = match reached {
-            Reached::Open(child) => ("open", self.search.score(child)),
-            Reached::TooDeep => ("open", None),
-            Reached::Rejected => ("rejected", None),
-            Reached::Proved => ("proved", None),
+            Reached::Open(child) => (TreeVerdict::Open, self.search.score(child)),
+            Reached::TooDeep => (TreeVerdict::Open, None),
+            Reached::Rejected => (TreeVerdict::Rejected, None),
+            Reached::Proved => (TreeVerdict::Proved, None),
         };
         tree.expansions.push(TreeExpansion {
             parent: self.nodes[node.0 as usize].made_by,
             tactic: sample.tactic.clone(),
             log_p: sample.log_p,
-            verdict: verdict.to_string(),
+            verdict,
             text,
             score,
         });

@@ -17,6 +17,7 @@ use crate::cells::{Sampler, theorems};
 use crate::error::{Error, Result, Work};
 use crate::experiment::Experiment;
 use crate::file::ExperimentFile;
+use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::step::Cell;
 use crate::study::Study;
@@ -42,7 +43,7 @@ impl Again {
         let file: ExperimentFile = serde_json::from_value(plan.experiment).map_err(unclear)?;
         let experiment = Experiment::of(file, &path.display().to_string())?;
         // What is asked of it are the cells, and those do not depend on the data.
-        let plan = Plan::new(&experiment, "")?;
+        let plan = Plan::new(&experiment, &Inputs::default())?;
         let environment = experiment.library(folder).open()?;
         Ok(Again { experiment, plan, folder: folder.to_path_buf(), environment })
     }

@@ -17,8 +17,7 @@ pub(crate) fn choices(
     let tune = &experiment.tune;
     let mut objectives = tune.objectives.clone();
     if objectives.is_empty() {
-        objectives.push(Objective::Ua);
-        objectives.extend(strategy.name().parse::<Objective>());
+        objectives.extend([Objective::Ua, strategy.objective()]);
     }
     let mut choices: Vec<(ObjectiveChoice, u64)> = Vec::new();
     for objective in objectives {

@@ -59,7 +59,8 @@ pub(crate) fn theorems<B: Backend>(
     let file = part(name);
     let traces = study.traces(name)?;
     let theorems = Theorems::select(traces, &file.display().to_string(), Some(steps), limit);
-    let empty = Error::Empty { what: "held-out theorem", steps, path: study.path(file) };
+    let what = if name == "valid" { "validation theorem" } else { "held-out theorem" };
+    let empty = Error::Empty { what, steps, path: study.path(file) };
     Ok(theorems.ok_or(empty)?)
 }
 
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn cells_of_one_model_are_searched_together() {
         let experiment = preset("demo").unwrap();
-        let plan = Plan::new(&experiment, "source").unwrap();
+        let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
         let steps: Vec<&Planned> = plan.steps.iter().collect();
         let first = steps.iter().position(|p| matches!(p.step, Step::Cell(_))).unwrap();
         let (mut groups, mut at) = (Vec::new(), first);
@@ -281,7 +282,7 @@ objectives = [
 evaluation = { strategies = ["pass", "bfs", "mcts"], budgets = [64] }
 "#;
         let experiment = Experiment::parse(text, "x.toml").unwrap();
-        let plan = Plan::new(&experiment, "source").unwrap();
+        let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
         let steps: Vec<&Planned> = plan.steps.iter().collect();
         let first = steps.iter().position(|p| matches!(p.step, Step::Trial(_))).unwrap();
         let group = together(false, &steps[first..]);

@@ -37,6 +37,9 @@ pub enum Error {
     /// The source of the data cannot be used.
     #[error(transparent)]
     Data(#[from] catamount_data::Error),
+    /// The model that training begins with cannot be used.
+    #[error(transparent)]
+    Model(#[from] catamount_model::Error),
     /// A deployment that cannot be.
     #[error(transparent)]
     Deployment(#[from] catamount_search::SettingError),

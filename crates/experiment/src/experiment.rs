@@ -376,10 +376,10 @@ impl ObjectiveChoice {
         evaluation: &Evaluation,
         budget: u64,
     ) -> std::result::Result<Fit, SettingError> {
-        let strategies = match self.objective.name().parse::<StrategyKind>() {
-            Ok(own) => vec![own],
-            Err(_) => evaluation.strategies.clone(),
-        };
+        let mut strategies: Vec<StrategyKind> = StrategyKind::owning(self.objective).collect();
+        if strategies.is_empty() {
+            strategies.clone_from(&evaluation.strategies);
+        }
         let trial = |strategy| Ok(Trial { deployment: self.deployment(strategy, budget)? });
         let trials = strategies.into_iter().map(trial).collect::<Result<_, SettingError>>()?;
         Ok(Fit { objective: self.objective, budget, trials })
@@ -405,7 +405,7 @@ impl ObjectiveChoice {
             Some(under) => under == strategy,
             None => {
                 matches!(self.objective, Objective::Ce | Objective::Ua)
-                    || strategy.is_modelled_by(self.objective.name())
+                    || strategy.is_modelled_by(self.objective)
             }
         }
     }

@@ -8,8 +8,9 @@ mod policy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use catamount_calibration::LEAST_THEOREMS;
 use catamount_evaluate::Workload;
-use catamount_search::{Deployment, StrategyKind, Value};
+use catamount_search::{Allowed, Deployment, ParameterHelp, StrategyKind, Value};
 use catamount_traces::{Origin, Share, Split, Steps};
 use catamount_train::{Probabilities, Recipe};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -250,13 +251,15 @@ pub struct EvaluationFile {
     /// Theorems (the first of the pool) whose whole search trees are kept for the viewer.
     pub trees: usize,
     /// At most so many validation theorems are searched to fit surrogates to.
-    #[schemars(range(min = 40))]
+    #[schemars(range(min = LEAST_THEOREMS, max = crate::parse::TRIALS))]
     pub trials: usize,
     /// Wall-clock cap per search, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = crate::parse::LONGEST), extend("exclusiveMinimum" = 0))]
     pub time_limit: Option<f64>,
     /// Wall-clock cap per theorem over all strategies of one objective, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = crate::parse::LONGEST), extend("exclusiveMinimum" = 0))]
     pub theorem_time_limit: Option<f64>,
     /// The strategies' parameters.
     #[serde(default)]
@@ -300,15 +303,38 @@ fn parameters(_: &mut SchemaGenerator) -> Schema {
     let common = Deployment::common_parameters()
         .into_iter()
         .filter(|parameter| !crate::parse::ELSEWHERE.contains(&parameter.key.as_str()));
-    let properties: serde_json::Map<String, serde_json::Value> = common
-        .chain(own)
-        .map(|parameter| {
-            let description = format!("{}: {}.", parameter.help, parameter.allowed);
-            let default = serde_json::to_value(&parameter.default).unwrap_or_default();
-            (parameter.key, serde_json::json!({ "description": description, "default": default }))
-        })
-        .collect();
+    let properties: serde_json::Map<String, serde_json::Value> =
+        common.chain(own).map(|parameter| (parameter.key.clone(), schema_of(&parameter))).collect();
     json_schema!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+/// The schema of one parameter.
+fn schema_of(parameter: &ParameterHelp) -> serde_json::Value {
+    use serde_json::json;
+
+    let mut schema = match &parameter.allowed {
+        Allowed::Whole(range) => {
+            json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() })
+        }
+        Allowed::Optional(range) => json!({ "anyOf": [
+            { "type": "integer", "minimum": range.start(), "maximum": range.end() },
+            { "const": "none" },
+        ] }),
+        Allowed::Real(range) => {
+            json!({ "type": "number", "minimum": range.start(), "maximum": range.end() })
+        }
+        Allowed::Flag => json!({ "type": "boolean" }),
+    };
+    schema["description"] = json!(format!("{}: {}.", parameter.help, parameter.allowed));
+    schema["default"] = serde_json::to_value(&parameter.default).unwrap_or_default();
+    schema
+}
+
+/// Temperatures to sample at: what a deployment takes.
+pub(crate) fn temperatures(_: &mut SchemaGenerator) -> Schema {
+    let known = Deployment::common_parameters();
+    let items = known.iter().find(|parameter| parameter.key == "temperature").map(schema_of);
+    json_schema!({ "type": "array", "minItems": 1, "items": items })
 }
 
 /// Values that are written as text: `2-5`, `0.9,0.05,0.05`, `bfs`.

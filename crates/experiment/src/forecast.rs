@@ -256,7 +256,9 @@ mod tests {
     fn outline() -> Outline {
         let folder = tempfile::tempdir().unwrap();
         let experiment = preset("paper-sweep").unwrap();
-        Plan::new(&experiment, "source").unwrap().outline(&experiment, folder.path())
+        Plan::new(&experiment, &crate::Inputs::named("source"))
+            .unwrap()
+            .outline(&experiment, folder.path())
     }
 
     fn times() -> Times {

@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_step_whose_provers_are_elsewhere_needs_no_room_for_them() {
         let experiment = crate::preset("lean-demo").unwrap();
-        let plan = crate::Plan::new(&experiment, "source").unwrap();
+        let plan = crate::Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
         let cell = plan.steps.iter().find(|p| matches!(p.step, Step::Cell(_))).unwrap();
         let here = Needs::of(&experiment, &cell.step);
         let elsewhere = here.without_provers();

@@ -14,6 +14,7 @@ use self::cells::{deployed, searched};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
 use crate::file::AUTO;
+use crate::inputs::Inputs;
 use crate::step::{Cell, Chosen, Step, Trained};
 
 /// A step of a plan.
@@ -37,10 +38,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of an experiment. `source` identifies the data itself: the hash of a database or of
-    /// files of traces.
-    pub fn new(experiment: &Experiment, source: &str) -> Result<Self> {
-        let (mut plan, roots) = Plan::begun(experiment, source);
+    /// The plan of an experiment that begins from these data and this model.
+    pub fn new(experiment: &Experiment, inputs: &Inputs) -> Result<Self> {
+        let (mut plan, roots) = Plan::begun(experiment, inputs);
         let budgets = &experiment.evaluation.budgets;
         let (mut cells, mut controls) = (Vec::new(), Vec::new());
         for choice in &experiment.objectives {
@@ -90,12 +90,12 @@ impl Plan {
     }
 
     /// Only what is needed to hold surrogates against searches: every strategy's own, and `ua`.
-    pub fn calibration(experiment: &Experiment, source: &str) -> Result<Self> {
-        let (mut plan, roots) = Plan::begun(experiment, source);
+    pub fn calibration(experiment: &Experiment, inputs: &Inputs) -> Result<Self> {
+        let (mut plan, roots) = Plan::begun(experiment, inputs);
         let evaluation = &experiment.evaluation;
         for &budget in &evaluation.budgets {
-            let own = evaluation.strategies.iter().map(|strategy| strategy.name().parse());
-            for objective in own.chain([Ok(Objective::Ua)]).flatten() {
+            let own = evaluation.strategies.iter().map(|strategy| strategy.objective());
+            for objective in own.chain([Objective::Ua]) {
                 let name = objective.to_string();
                 let choice = experiment.choice(name, objective, budget, PriorChoice::Fitted);
                 plan.fit(experiment, &choice, budget, &roots.warm_up)?;

@@ -16,7 +16,7 @@ use crate::plan::{Plan, Planned};
 use crate::stamp::{Stamps, State};
 use crate::step::{Step, Trained, data};
 use crate::study::{Study, say, sweep};
-use crate::{calibrating, scores, time, training, tuning};
+use crate::{calibrating, pools, scores, time, training, tuning};
 
 /// Runs a study to its report; none if the plan has no such step. With `verify`, whatever is called
 /// done is compared with the hashes of its outputs first, and made again where it was damaged.
@@ -24,8 +24,11 @@ pub fn run<B: Backend>(study: &Study<'_, B>, plan: &Plan, verify: bool) -> Resul
     let stamps = Stamps::new(study.folder);
     let outstanding = outstanding(&stamps, plan, verify)?;
     write_plan(study, plan)?;
-    if outstanding.iter().all(|planned| planned.step != Step::Data) {
-        scores::check(study, plan).map_err(|failure| failure.in_step("data"))?;
+    // Whoever only wants the report again does not need the data again.
+    let wanted = |step: &Step| !matches!(step, Step::Data | Step::Report);
+    let made = outstanding.iter().all(|planned| planned.step != Step::Data);
+    if made && outstanding.iter().any(|planned| wanted(&planned.step)) {
+        pools::check(study, plan).map_err(|failure| failure.in_step("data"))?;
     }
     Runner::new(study, plan).run(&outstanding)
 }
@@ -176,7 +179,7 @@ impl<'a, B: Backend> Runner<'a, B> {
                 })?;
                 bar.finish();
                 say(summary.to_string());
-                scores::check(study, self.plan)
+                pools::check(study, self.plan)
             }
             Step::WarmUp => training::warm_up(study),
             Step::Fold(fold) => scores::fold(study, *fold),

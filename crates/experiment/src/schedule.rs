@@ -112,7 +112,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["demo", "paper-sweep"] {
             let experiment = preset(name).unwrap();
-            let plan = Plan::new(&experiment, "source").unwrap();
+            let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
             let outline = plan.outline(&experiment, folder.path());
             for slots in [1, 3, 64] {
                 let mut schedule = Schedule::new(&outline);
@@ -143,7 +143,7 @@ mod tests {
     fn cells_are_spread_over_the_slots_and_a_task_has_one_model() {
         let folder = tempfile::tempdir().unwrap();
         let experiment = preset("demo").unwrap();
-        let plan = Plan::new(&experiment, "source").unwrap();
+        let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
         let mut outline = plan.outline(&experiment, folder.path());
         for step in &mut outline.steps {
             step.done = step.model.is_none() && step.kind != Kind::Report;

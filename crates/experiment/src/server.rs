@@ -1,5 +1,6 @@
-//! `[policy]`: a server that samples in place of this machine. It serves the base model; each branch
-//! is an adapter, which it is told to load when the branch is searched and to unload afterwards.
+//! `[policy]`: a server that samples in place of this machine. It serves the base model; each
+//! branch is an adapter, which it is told to load when the branch is searched and to unload
+//! afterwards.
 
 use std::path::Path;
 use std::time::Duration;

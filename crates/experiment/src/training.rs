@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use catamount_base::Stream;
+use catamount_base::{Content, Stream};
 use catamount_model::{Backend, Config, Model, Tokenizer, open};
 use catamount_objective::{Objective, Prior, Surrogate};
+use catamount_search::Identity;
 use catamount_traces::Trace;
 use catamount_train::{Card, Dataset, Outcome, Recipe, Run, Scores, Weigh, export, prepare, train};
 
@@ -13,6 +14,7 @@ use crate::calibrating;
 use crate::error::{Error, Work};
 use crate::experiment::{Experiment, ModelChoice, PriorChoice};
 use crate::file::TokenizerKind;
+use crate::inputs::Inputs;
 use crate::step::{Branch, Trained, part};
 use crate::study::{Study, say};
 
@@ -88,7 +90,8 @@ pub(crate) fn ancestor<B: Backend>(
     };
     let objective = &Surrogate::new(Objective::Ce, 0);
     let recipe = &experiment.warm_up;
-    let training = Training { trained, traces, scores: None, objective, recipe };
+    let begun_from = Inputs::base(experiment)?;
+    let training = Training { trained, traces, scores: None, objective, recipe, begun_from };
     finish(study, model, &tokenizer, &training)
 }
 
@@ -115,8 +118,15 @@ pub(crate) fn branch<B: Backend>(study: &Study<'_, B>, branch: &Branch) -> Work<
         scores: scores.as_ref(),
         objective: &objective,
         recipe: &choice.recipe(&study.experiment.branch),
+        begun_from: Some(content(&study.identity(&Trained::warm_up())?)),
     };
     finish(study, model, &tokenizer, &training)
+}
+
+/// A model's weights and adapter as one word.
+fn content(model: &Identity) -> String {
+    let parts = ["weights", "adapter"].map(|part| model.get(part).unwrap_or_default());
+    Content::of_texts(parts).to_string()
 }
 
 /// What a model is trained on, and how.
@@ -126,6 +136,8 @@ struct Training<'a> {
     scores: Option<&'a Scores>,
     objective: &'a Surrogate,
     recipe: &'a Recipe,
+    /// What the model is before the first step, by content; none if it is made here.
+    begun_from: Option<String>,
 }
 
 /// Trains from wherever it stands, and exports.
@@ -135,7 +147,7 @@ fn finish<B: Backend>(
     tokenizer: &Tokenizer,
     training: &Training<'_>,
 ) -> Work<()> {
-    let Training { trained, traces, scores, objective, recipe } = training;
+    let Training { trained, traces, scores, objective, recipe, begun_from } = training;
     prepare(&mut model, recipe)?;
     let mut data = Dataset::tokenize(tokenizer, traces, recipe.max_tokens)?;
     if let Some(scores) = scores {
@@ -149,7 +161,8 @@ fn finish<B: Backend>(
     let run = Run::new(&folder, trained.slug(), study.stop)
         .resuming(true)
         .showing(true)
-        .validating(held_out.as_ref());
+        .validating(held_out.as_ref())
+        .begun_from(begun_from.clone());
     let Outcome::Finished(summary) = train(&mut model, &data, *objective, recipe, &run)? else {
         return Err(Error::Interrupted.into());
     };

@@ -44,8 +44,8 @@ pub fn cases(script: &str) -> Vec<Case> {
     script.lines().filter_map(case).collect()
 }
 
-/// Judges every database of a copy of the suite, from within its folder: one of them includes another
-/// by a name that is relative to it.
+/// Judges every database of a copy of the suite, from within its folder: one of them includes
+/// another by a name that is relative to it.
 pub fn judge(folder: &Path) -> Result<Vec<(Case, Verdict)>> {
     let script = folder.join(SCRIPT);
     let text = std::fs::read_to_string(&script)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use catamount_evaluate::Log;
-use catamount_experiment::{Experiment, Workload};
+use catamount_experiment::{Experiment, Inputs, Plan, Workload};
 use catamount_metamath::{Database, Extraction, Metamath};
 use catamount_model::{Cpu, load, load_adapter, load_gguf};
 use catamount_objective::{Objective, Surrogate};
@@ -180,7 +180,7 @@ fn weights(bytes: &[u8]) {
 fn experiment(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(experiment) = Experiment::parse(text, "input.toml")
-        && let Ok(plan) = catamount_experiment::Plan::new(&experiment, "input.toml")
+        && let Ok(plan) = Plan::new(&experiment, &Inputs::named("input.toml"))
     {
         let workload = Workload::unread(&experiment);
         let _ = plan.describe(&experiment, &workload, Path::new("study"));

@@ -1,7 +1,8 @@
 //! Traces a folder of Lean files and says what was kept and what was lost.
 //!
-//! `cargo run --release -p catamount-lean --example trace -- FOLDER [SUBFOLDER [LIBRARY ...]]`, with
-//! the traces on standard output; libraries are what the folder's files import besides core Lean.
+//! `cargo run --release -p catamount-lean --example trace -- FOLDER [SUBFOLDER [LIBRARY ...]]`,
+//! with the traces on standard output; libraries are what the folder's files import besides core
+//! Lean.
 
 use std::path::PathBuf;
 use std::time::Instant;

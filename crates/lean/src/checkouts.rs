@@ -1,5 +1,5 @@
-//! Which commits the sources at hand are at: a theorem that was traced at another one may be another
-//! theorem, or none.
+//! Which commits the sources at hand are at: a theorem that was traced at another one may be
+//! another theorem, or none.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! Whole files: what Lean says of one, where, and what its `sorry`s leave to be proved.
 //!
 //! A file is somebody's program: it may run code, and what its process then says is no verdict. So
-//! files have processes of their own, which serve no session, and a proof counts when the judge says
-//! so (`check.rs`).
+//! files have processes of their own, which serve no session, and a proof counts when the judge
+//! says so (`check.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

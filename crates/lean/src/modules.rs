@@ -2,9 +2,9 @@
 //!
 //! A module's key hashes its source, the keys of what it imports and the version of Lean, so that
 //! nothing made from other sources, or by another Lean, is ever taken for it. What is kept under a
-//! key is written once, in a folder that is moved into place when it is whole. Processes that import
-//! modules see them through a view: a folder of links, laid out as Lean looks for them, named by all
-//! the keys of the library.
+//! key is written once, in a folder that is moved into place when it is whole. Processes that
+//! import modules see them through a view: a folder of links, laid out as Lean looks for them,
+//! named by all the keys of the library.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};

@@ -1,10 +1,11 @@
 //! A compiled module as the WebAssembly Lean writes it, made fit to be imported again.
 //!
-//! That Lean was built to import what its package ships, not what it writes itself. Two things stand
-//! in the way. The interpreter looks for a declaration's code in the module that the declaration's
-//! constant came from, and compiler-made declarations have no constant: here each gets one, an unsafe
-//! axiom, which the kernel lets no theorem use. And entries that ask for an initialiser to be run at
-//! import, where the compiler could not build that initialiser, are dropped.
+//! That Lean was built to import what its package ships, not what it writes itself. Two things
+//! stand in the way. The interpreter looks for a declaration's code in the module that the
+//! declaration's constant came from, and compiler-made declarations have no constant: here each
+//! gets one, an unsafe axiom, which the kernel lets no theorem use. And entries that ask for an
+//! initialiser to be run at import, where the compiler could not build that initialiser, are
+//! dropped.
 //!
 //! The layout (32 bit): a header of 80 bytes, the address that pointers are relative to, the root,
 //! then objects side by side, each `rc: i32, size: u16, fields: u8, tag: u8` and its fields. A

@@ -1,7 +1,7 @@
 //! The workers that serve sessions, and which of them serves the next one.
 //!
-//! A worker that has elaborated a theorem's file is worth waiting for: a file takes seconds, a search
-//! often less. So a session goes where it is expected to start soonest.
+//! A worker that has elaborated a theorem's file is worth waiting for: a file takes seconds, a
+//! search often less. So a session goes where it is expected to start soonest.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

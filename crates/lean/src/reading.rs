@@ -36,7 +36,8 @@ fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
         || matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}')
         || matches!(c, '\u{2800}' | '\u{3164}' | '\u{ffa0}' | '\u{300}'..='\u{36f}')
-        || matches!(c, '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
+        || matches!(c, '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}')
+        || matches!(c, '\u{e0000}'..='\u{e0fff}')
 }
 
 fn quoted_names(text: &str) -> impl Iterator<Item = &str> {
@@ -52,14 +53,16 @@ fn looks_latin(c: char) -> bool {
     matches!(c, '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}')
         || IS_LATIN_TO_THE_EYE.contains(c)
         // Latin without a dot or with another shape, and the phonetic alphabet.
-        || matches!(c, 'ı' | 'ĸ' | 'ŀ' | 'ȷ' | 'ſ' | 'ƒ' | '\u{180}'..='\u{24f}' | '\u{250}'..='\u{2af}')
+        || matches!(c, 'ı' | 'ĸ' | 'ŀ' | 'ȷ' | 'ſ' | 'ƒ')
+        || matches!(c, '\u{180}'..='\u{24f}' | '\u{250}'..='\u{2af}')
         || matches!(c, '\u{1d00}'..='\u{1d7f}' | '\u{a720}'..='\u{a7ff}' | '\u{13a0}'..='\u{13ff}')
 }
 
 /// Letters that are read as themselves alone, and as a Latin one between Latin ones.
 fn resembles_latin(c: char) -> bool {
     "αικνρτυχγηωσεβμ".contains(c)
-        || matches!(c, '\u{1f00}'..='\u{1fff}' | '\u{2100}'..='\u{214f}' | '\u{1d400}'..='\u{1d7ff}')
+        || matches!(c, '\u{1f00}'..='\u{1fff}' | '\u{2100}'..='\u{214f}')
+        || matches!(c, '\u{1d400}'..='\u{1d7ff}')
 }
 
 #[cfg(test)]

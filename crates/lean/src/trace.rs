@@ -144,8 +144,8 @@ pub struct TraceProgress<'a> {
 /// Traces every `.lean` file at or below `path`, which lies below `options.root` (by default `path`
 /// itself, or its folder), `options.workers` at a time.
 ///
-/// What a file imports is there compiled: by Lake, or under WebAssembly by this program, which keeps
-/// every module it has compiled, with its traces, for the next time.
+/// What a file imports is there compiled: by Lake, or under WebAssembly by this program, which
+/// keeps every module it has compiled, with its traces, for the next time.
 pub fn trace(
     options: &Options,
     path: &Path,

@@ -1,5 +1,6 @@
-//! Proofs to the letter: what Metamath's reference program demands of a proof beyond what metamath-rs
-//! does. None of it makes a wrong theorem; all of it makes a database that other verifiers refuse.
+//! Proofs to the letter: what Metamath's reference program demands of a proof beyond what
+//! metamath-rs does. None of it makes a wrong theorem; all of it makes a database that other
+//! verifiers refuse.
 //!
 //! metamath-rs stops reading a proof at its first `?`, skips letters that are none in a compressed
 //! proof, and lets such a proof list hypotheses and save steps that need no saving.

@@ -4,7 +4,8 @@
 use rustc_hash::FxHashMap;
 
 /// How often one thing may be declared outside all scopes. For constants, variables and labels even
-/// twice is an error; what is bounded is the time until it is found. `$d` statements may come again.
+/// twice is an error; what is bounded is the time until it is found. `$d` statements may come
+/// again.
 const OFTEN: u32 = 10_000;
 
 /// What is being read.

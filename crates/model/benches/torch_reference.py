@@ -1,8 +1,10 @@
-"""PyTorch's side of `cargo run --release -p catamount-model --example bench`: the same model, the same work, the same two cores.
+"""PyTorch's side of `cargo run --release -p catamount-model --example bench`: the same model, the
+same work, the same two cores.
 
     python torch_reference.py [THREADS]
 
-Trains on packed-length batches (8 x 256 tokens, every token scored, AdamW) and samples with a KV cache in eager mode.
+Trains on packed-length batches (8 x 256 tokens, every token scored, AdamW) and samples with a KV
+cache in eager mode.
 """
 
 import resource
@@ -16,8 +18,15 @@ from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 torch.set_num_threads(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
 torch.manual_seed(0)
 config = LlamaConfig(
-    vocab_size=4096, hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=4,
-    num_key_value_heads=4, max_position_embeddings=512, tie_word_embeddings=True, attn_implementation="sdpa",
+    vocab_size=4096,
+    hidden_size=256,
+    intermediate_size=704,
+    num_hidden_layers=6,
+    num_attention_heads=4,
+    num_key_value_heads=4,
+    max_position_embeddings=512,
+    tie_word_embeddings=True,
+    attn_implementation="sdpa",
 )
 model = LlamaForCausalLM(config).float()
 tokens = torch.randint(0, 4096, (8, 257))
@@ -42,8 +51,14 @@ def measure(what, work, repeats):
         tokens += count
         rates.append(count / (time.perf_counter() - begin))
     used, wall = time.process_time() - processor, time.perf_counter() - start
-    rate, memory = sorted(rates)[repeats // 2], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{what:8} {rate:6.0f} tokens/s, {tokens / used:5.0f} per processor second, {used / wall:.2f} cores busy, peak memory {memory:.0f} MiB")
+    rate, memory = (
+        sorted(rates)[repeats // 2],
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
+    print(
+        f"{what:8} {rate:6.0f} tokens/s, {tokens / used:5.0f} per processor second, "
+        f"{used / wall:.2f} cores busy, peak memory {memory:.0f} MiB"
+    )
 
 
 @torch.no_grad()
@@ -62,12 +77,16 @@ lengths = torch.distributions.Geometric(1 / 12)
 
 @torch.no_grad()
 def search(states=128, samples=4, together=8, prompt=64, most=64):
-    """As in a search: four samples of a state, which is computed once; tactics of 12 tokens on average, up to 64. A batch goes on
-    until its longest tactic has ended; only the tokens of tactics count."""
+    """As in a search: four samples of a state, which is computed once; tactics of 12 tokens on
+    average, up to 64. A batch goes on until its longest tactic has ended; only the tokens of
+    tactics count.
+    """
     useful = 0
     for _ in range(states // together):
         cache = DynamicCache()
-        logits = model(torch.randint(0, 4096, (together, prompt)), past_key_values=cache, use_cache=True).logits[:, -1]
+        logits = model(
+            torch.randint(0, 4096, (together, prompt)), past_key_values=cache, use_cache=True
+        ).logits[:, -1]
         cache.batch_repeat_interleave(samples)
         logits = logits.repeat_interleave(samples, 0)
         ends = (lengths.sample((together * samples,)) + 1).clamp(max=most)

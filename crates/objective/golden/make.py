@@ -1,7 +1,8 @@
 """Reference answers for the objectives: `python3 make.py > weights.jsonl` (needs mpmath).
 
-Deliberately another route than the Rust code: the plain recurrences of the paper in 120-digit arithmetic, and weights by a
-central difference in log p with a step of 1e-40, whose error is far below the 15 digits that are kept.
+Deliberately another route than the Rust code: the plain recurrences of the paper in 120-digit
+arithmetic, and weights by a central difference in log p with a step of 1e-40, whose error is far
+below the 15 digits that are kept.
 """
 
 import json
@@ -53,7 +54,9 @@ def widening(p, n, q):
         if b == 0:
             return mpf(0)
         deepest = len(nodes) - 1
-        d = next((k for k, (v, m) in enumerate(nodes) if m < math.isqrt(v) + 1), deepest)  # ceil(sqrt(v+1)) = isqrt(v)+1
+        d = next(
+            (k for k, (v, m) in enumerate(nodes) if m < math.isqrt(v) + 1), deepest
+        )  # ceil(sqrt(v+1)) = isqrt(v)+1
         after = tuple((v + (k <= d), m + (k == d)) for k, (v, m) in enumerate(nodes))
         hit = after + ((0, 0),) if d == deepest else after
         return p[d] * value(hit, b - 1) + (1 - p[d]) * (1 - q) * value(after, b - 1)
@@ -93,8 +96,15 @@ def answer(objective, logp, n, kappa, q):
         down[t] -= STEP
         change = success(objective, up, n, kappa, q) - success(objective, down, n, kappa, q)
         weights.append(float(change / (2 * STEP * j)))
-    return {"objective": objective, "logp": logp, "budget": n, "kappa": kappa, "absorption": q,
-            "log_success": float(log(j)), "weights": weights}
+    return {
+        "objective": objective,
+        "logp": logp,
+        "budget": n,
+        "kappa": kappa,
+        "absorption": q,
+        "log_success": float(log(j)),
+        "weights": weights,
+    }
 
 
 def main():
@@ -103,7 +113,7 @@ def main():
         "ordinary": lambda: -rng.expovariate(1 / 1.5),
         "unlikely": lambda: -rng.uniform(5, 60),
         "tiny": lambda: -rng.uniform(100, 1000),
-        "sure": lambda: -10 ** rng.uniform(-13, -2),
+        "sure": lambda: -(10 ** rng.uniform(-13, -2)),
         "mixed": lambda: rng.choice([-1e-13, -1e-9, -1e-4, -0.5, -3.0, -60.0, -700.0]),
     }
     priors = [(1, 0), (1, 0.02), (5, 0.02), (3, 0), (1, 0.3), (2.5, 1e-9)]
@@ -115,14 +125,28 @@ def main():
                 kappa, q = rng.choice(priors)
                 if objective == "pass":
                     kappa = 1
-                if objective == "mcts" and int(length + (n - length) / kappa) < [0, 1, 3, 6][length]:
+                if (
+                    objective == "mcts"
+                    and int(length + (n - length) / kappa) < [0, 1, 3, 6][length]
+                ):
                     kappa = 1
                 print(json.dumps(answer(objective, [draw() for _ in range(length)], n, kappa, q)))
-    # Long traces and large budgets, where the recurrences lose digits or leave the range of a double if they can.
-    for objective, length, n, kind in [("bfs", 40, 3000, "ordinary"), ("bfs", 60, 2000, "tiny"), ("rdfs", 12, 1500, "ordinary"),
-                                       ("rdfs", 30, 600, "mixed"), ("vdfs", 12, 1500, "ordinary"), ("vdfs", 30, 600, "mixed"),
-                                       ("vdfs", 40, 300, "tiny"), ("rdfs", 5, 4000, "sure"), ("vdfs", 5, 4000, "sure"),
-                                       ("bfs", 5, 20000, "unlikely"), ("ua", 200, 100000, "mixed"), ("pass", 200, 100000, "ordinary")]:
+    # Long traces and large budgets, where the recurrences lose digits or leave the range of a
+    # double if they can.
+    for objective, length, n, kind in [
+        ("bfs", 40, 3000, "ordinary"),
+        ("bfs", 60, 2000, "tiny"),
+        ("rdfs", 12, 1500, "ordinary"),
+        ("rdfs", 30, 600, "mixed"),
+        ("vdfs", 12, 1500, "ordinary"),
+        ("vdfs", 30, 600, "mixed"),
+        ("vdfs", 40, 300, "tiny"),
+        ("rdfs", 5, 4000, "sure"),
+        ("vdfs", 5, 4000, "sure"),
+        ("bfs", 5, 20000, "unlikely"),
+        ("ua", 200, 100000, "mixed"),
+        ("pass", 200, 100000, "ordinary"),
+    ]:
         print(json.dumps(answer(objective, [kinds[kind]() for _ in range(length)], n, 1, 0)))
 
 

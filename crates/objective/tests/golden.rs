@@ -1,4 +1,4 @@
-//! Reference answers, computed with sixty digits by an independent program (see
+//! Reference answers, computed with 120 digits by an independent program (see
 //! `golden/README.md`).
 
 use catamount_objective::{Objective, Prior, Surrogate};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use catamount_policies::{Api, Http, HttpSettings, Layout, ServedAdapter};
 use catamount_search::{Policy, Request, Sample, Stream};
-use common::{Asked, respond, serve};
+use common::{HttpRequest, respond, serve};
 use serde_json::{Value, json};
 
 /// The two servers, where they differ.
@@ -39,7 +39,7 @@ fn fake(kind: Kind) -> (String, Arc<Mutex<Seen>>) {
     (url, seen)
 }
 
-fn answer(kind: Kind, asked: &Asked, seen: &mut Seen) -> String {
+fn answer(kind: Kind, asked: &HttpRequest, seen: &mut Seen) -> String {
     let body: Value = serde_json::from_str(&asked.body).unwrap();
     seen.requests.push((asked.path.clone(), body.clone()));
     let name = body["lora_name"].as_str().unwrap_or_default().to_owned();

@@ -17,11 +17,9 @@ fn ask(settings: &HttpSettings, samples: usize, seed: u64) -> Vec<Sample> {
 }
 
 #[test]
+#[ignore = "needs a llama.cpp server (CATAMOUNT_HTTP_TEST)"]
 fn a_real_server_samples_what_its_seed_says() {
-    let Ok(url) = std::env::var("CATAMOUNT_HTTP_TEST") else {
-        eprintln!("skipped: CATAMOUNT_HTTP_TEST is not set");
-        return;
-    };
+    let url = std::env::var("CATAMOUNT_HTTP_TEST").expect("CATAMOUNT_HTTP_TEST");
     let settings = HttpSettings {
         prompt: "{state}".into(),
         max_tokens: 8,
@@ -68,13 +66,11 @@ fn post(url: &str, path: &str, body: serde_json::Value) -> serde_json::Value {
 /// The server and our own engine read the same GGUF file: same tokens, and the same
 /// log-probabilities but for the 8-bit activations that llama.cpp multiplies quantised weights by.
 #[test]
+#[ignore = "needs a llama.cpp server (CATAMOUNT_HTTP_TEST)"]
 fn a_real_server_and_our_engine_agree_token_by_token() {
     use catamount_model::{Activations, Batch, Cpu, Keep, load_gguf};
 
-    let Ok(url) = std::env::var("CATAMOUNT_HTTP_TEST") else {
-        eprintln!("skipped: CATAMOUNT_HTTP_TEST is not set");
-        return;
-    };
+    let url = std::env::var("CATAMOUNT_HTTP_TEST").expect("CATAMOUNT_HTTP_TEST");
     let prompts = [
         "The capital of France is",
         "theorem add_comm (a b : Nat) : a + b = b + a := by",

@@ -1,5 +1,6 @@
 //! What objectives and strategies are called in a report, and which belong together.
 
+use catamount_objective::Objective as Surrogate;
 use catamount_search::StrategyKind;
 
 use crate::study::{ObjectiveLabel, PriorLabel, SamplingLabel};
@@ -55,7 +56,7 @@ impl Objective {
     pub(crate) fn is_search_aware(&self) -> bool {
         !self.has_prior()
             && self.sampling == SamplingLabel::default()
-            && (is_strategy(&self.base) || self.base == MATCHED)
+            && (self.own().is_some() || self.base == MATCHED)
     }
 
     /// Cross-entropy, however it is sampled.
@@ -65,8 +66,18 @@ impl Objective {
 
     /// Whether the objective models this strategy.
     pub(crate) fn matches(&self, strategy: &str) -> bool {
-        let models = |kind: StrategyKind| kind.is_modelled_by(&self.base);
+        let models = |kind: StrategyKind| self.surrogate().is_some_and(|o| kind.is_modelled_by(o));
         self.base == MATCHED || strategy.parse().is_ok_and(models)
+    }
+
+    /// The objective behind the name, if it is one of ours.
+    fn surrogate(&self) -> Option<Surrogate> {
+        self.base.parse().ok()
+    }
+
+    /// The strategy whose own objective this is.
+    fn own(&self) -> Option<StrategyKind> {
+        StrategyKind::owning(self.surrogate()?).next()
     }
 
     /// `κ = 5, q = 0.02`.
@@ -79,14 +90,14 @@ impl Objective {
 
     pub(crate) fn label(&self) -> String {
         let trained = self.trained.map(|n| format!(" @{n}")).unwrap_or_default();
-        let base = match self.base.as_str() {
-            "ce" => "CE".to_owned(),
-            "ua" => "UA".to_owned(),
-            TUNED => "CE, best temperature".to_owned(),
-            "auto" => "chosen on validation theorems".to_owned(),
-            MATCHED => "CAT, matched".to_owned(),
-            base if is_strategy(base) => format!("CAT ({})", strategy_label(base)),
-            base => base.to_owned(),
+        let base = match (self.base.as_str(), self.own()) {
+            (TUNED, _) => "CE, best temperature".to_owned(),
+            ("auto", _) => "chosen on validation theorems".to_owned(),
+            (MATCHED, _) => "CAT, matched".to_owned(),
+            (_, Some(strategy)) => format!("CAT ({})", strategy.label()),
+            // Those that model no strategy are abbreviations.
+            (base, None) if self.surrogate().is_some() => base.to_uppercase(),
+            (base, None) => base.to_owned(),
         };
         let prior = Some(self.prior_label()).filter(|_| self.has_prior());
         let temperature = self.sampling.temperature.map(|t| format!("T = {t}"));
@@ -98,18 +109,15 @@ impl Objective {
     /// Place among objectives: control first, then UA, then the search-aware ones in the order of
     /// strategies, then the rest.
     pub(crate) fn rank(&self) -> (usize, bool, String) {
-        let place = match self.base.as_str() {
-            CONTROL | TUNED => 0,
-            "ua" => 1,
-            MATCHED => 2,
-            base => strategy_rank(base).0 + 3,
+        let place = match (self.base.as_str(), self.own()) {
+            (CONTROL | TUNED, _) => 0,
+            (_, Some(strategy)) => strategy_rank(strategy.name()).0 + 3,
+            (MATCHED, None) => 2,
+            (_, None) if self.surrogate().is_some() => 1,
+            (base, None) => strategy_rank(base).0 + 3,
         };
         (place, self.has_prior(), self.full.clone())
     }
-}
-
-fn is_strategy(name: &str) -> bool {
-    name.parse::<StrategyKind>().is_ok()
 }
 
 pub(crate) fn strategy_label(strategy: &str) -> String {
@@ -126,16 +134,17 @@ pub(crate) fn strategy_rank(strategy: &str) -> (usize, String) {
 /// Palette places of objectives, fixed for the known ones, so that an objective looks the same in
 /// every report.
 pub(crate) fn colours(objectives: &[Objective]) -> Vec<usize> {
-    let usual = |o: &Objective| match o.base.as_str() {
-        "ce" => Some(5),
-        "ua" => Some(2),
-        "bfs" => Some(0),
-        "pass" => Some(1),
-        "rdfs" => Some(3),
-        "vdfs" => Some(4),
-        "mcts" => Some(6),
-        "dfs" => Some(7),
-        _ => None,
+    let usual = |o: &Objective| {
+        Some(match o.surrogate()? {
+            Surrogate::Ce => 5,
+            Surrogate::Ua => 2,
+            Surrogate::Bfs => 0,
+            Surrogate::Pass => 1,
+            Surrogate::Rdfs => 3,
+            Surrogate::Vdfs => 4,
+            Surrogate::Mcts => 6,
+            Surrogate::Dfs => 7,
+        })
     };
     let mut taken: Vec<usize> = Vec::new();
     objectives

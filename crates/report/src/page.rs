@@ -129,9 +129,10 @@ fn document(title: &str, body: &str, header: &str, main: &str, scripts: &[&str])
         "<!doctype html>\n<html lang=\"en\">\n<head>\n{head}\n</head>\n<body{body}>\n<a \
          class=\"skip\" href=\"#findings\">Skip to the findings</a>\n<header>\n<p \
          class=\"kicker\">Catamount \u{b7} compute-aligned training for theorem-proving \
-         search</p>\n<h1>{title}</h1>\n{header}\n</header>\n<main>\n{main}</main>\n<footer><p>Generated \
-         from logs by Catamount {version}. Nothing on this page was typed in, and it loads nothing \
-         from elsewhere.</p></footer>\n<script>\n{scripts}\n</script>\n</body>\n</html>\n",
+         search</p>\n<h1>{title}</h1>\n{header}\n</header>\n<main>\n{main}</main>\n<footer><p>\
+         Generated from logs by Catamount {version}. Nothing on this page was typed in, and it \
+         loads nothing from elsewhere.</p></footer>\n<script>\n{scripts}\n</script>\n</body>\n\
+         </html>\n",
         version = env!("CARGO_PKG_VERSION"),
         scripts = scripts.join("\n"),
     )
@@ -161,8 +162,8 @@ fn figure(drawn: &Drawn) -> String {
 fn theorems(run: &Run) -> String {
     format!(
         "<p>Any two searches side by side. A result that is a link leads to its tree; the address \
-         of the page names what is shown, and can be sent to somebody.</p>\n{THEOREMS_HTML}\n<script \
-         type=\"application/json\" id=\"outcomes\">{}</script>\n",
+         of the page names what is shown, and can be sent to somebody.</p>\n{THEOREMS_HTML}\n\
+         <script type=\"application/json\" id=\"outcomes\">{}</script>\n",
         json(&outcomes(run))
     )
 }

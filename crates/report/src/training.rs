@@ -1,11 +1,32 @@
-//! What training wrote: one JSON line per measurement, read leniently, since only its shape is
-//! fixed.
+//! What training wrote, here or elsewhere: one JSON line per measurement, of which a report needs a
+//! part.
 
 use std::path::Path;
 
-use serde_json::Value;
+use catamount_base::{Lines, LinesError};
+use serde::Deserialize;
 
 use crate::run::ReportError;
+
+/// What a report reads of a line of metrics. Other trainers write fewer numbers.
+#[derive(Deserialize)]
+struct Line {
+    objective: Option<String>,
+    step: Option<f64>,
+    loss: Option<f64>,
+    ce: Option<f64>,
+    valid: Option<HeldOut>,
+    #[serde(default)]
+    p_quantiles: Vec<Option<f64>>,
+    #[serde(default)]
+    w_quantiles: Vec<Option<f64>>,
+}
+
+/// What it says of held-out traces.
+#[derive(Deserialize)]
+struct HeldOut {
+    ce: Option<f64>,
+}
 
 /// One measurement during training.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,52 +65,36 @@ pub(crate) struct Training {
 impl Training {
     /// Reads `NAME.metrics.jsonl`; the objective is what its lines say, else the file's name.
     pub(crate) fn read(path: &Path, notes: &mut Vec<String>) -> Result<Self, ReportError> {
-        let bytes = std::fs::read(path)
-            .map_err(|source| ReportError::Read { path: path.into(), source })?;
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let name = name.strip_suffix(".metrics.jsonl").unwrap_or(&name).to_owned();
         let mut objective = name.clone();
-        let lines: Vec<(usize, &[u8])> = bytes
-            .split(|b| *b == b'\n')
-            .enumerate()
-            .filter(|(_, l)| !l.trim_ascii().is_empty())
-            .collect();
-        let mut measurements = Vec::new();
-        for (i, (number, line)) in lines.iter().enumerate() {
-            let value: Value = match serde_json::from_slice(line) {
-                Ok(value) => value,
-                Err(_) if i + 1 == lines.len() => {
-                    notes.push(format!(
-                        "{}: line {}, the last, is unfinished and was set aside",
-                        path.display(),
-                        number + 1
-                    ));
-                    break;
-                }
-                Err(e) => {
-                    let reason = format!("line {} is not JSON ({e}); remove it", number + 1);
-                    return Err(ReportError::Content { path: path.into(), reason });
-                }
-            };
-            if let Some(name) = value.get("objective").and_then(Value::as_str) {
-                objective = name.to_owned();
+        let wrong = |error| match error {
+            LinesError::Io { path, source } => ReportError::Read { path, source },
+            LinesError::Damaged { path, line, reason } => {
+                let reason = format!("line {line} is no measurement ({reason}); remove it");
+                ReportError::Content { path, reason }
             }
-            let numbers = |key: &str| -> Vec<f64> {
-                value
-                    .get(key)
-                    .and_then(Value::as_array)
-                    .map(|a| a.iter().filter_map(Value::as_f64).collect())
-                    .unwrap_or_default()
-            };
-            let Some(step) = value.get("step").and_then(Value::as_f64) else { continue };
+        };
+        let mut lines = Lines::<Line>::open(path).map_err(wrong)?;
+        let mut measurements = Vec::new();
+        for line in lines.by_ref() {
+            let (_, line) = line.map_err(wrong)?;
+            objective = line.objective.unwrap_or(objective);
+            let Some(step) = line.step else { continue };
             measurements.push(Measurement {
                 step,
-                loss: value.get("loss").and_then(Value::as_f64),
-                ce: value.get("ce").and_then(Value::as_f64),
-                valid_ce: value.pointer("/valid/ce").and_then(Value::as_f64),
-                p: numbers("p_quantiles"),
-                w: numbers("w_quantiles"),
+                loss: line.loss,
+                ce: line.ce,
+                valid_ce: line.valid.and_then(|valid| valid.ce),
+                p: line.p_quantiles.into_iter().flatten().collect(),
+                w: line.w_quantiles.into_iter().flatten().collect(),
             });
+        }
+        if let Some(number) = lines.unfinished() {
+            notes.push(format!(
+                "{}: line {number}, the last, is unfinished and was set aside",
+                path.display()
+            ));
         }
         measurements.sort_by(|a, b| a.step.total_cmp(&b.step));
         Ok(Self { objective, name, measurements })

@@ -4,13 +4,13 @@
 //! cells disagree first, and added while they fit. The page says how many were left out.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use catamount_base::{Lines, LinesError};
 use catamount_evaluate::Log;
-use catamount_evaluate::log::TreeRecord;
+use catamount_evaluate::log::{TreeRecord, TreeVerdict};
 use catamount_traces::Step;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::group::Group;
@@ -92,11 +92,7 @@ pub(crate) fn sample(run: &Run, notes: &mut Vec<String>) -> Sample {
     let sources = sources(run);
     let mut holders: BTreeMap<String, usize> = BTreeMap::new();
     for (_, path) in &sources {
-        each_line(path, notes, |line| {
-            let name: Name = serde_json::from_str(line)?;
-            *holders.entry(name.theorem).or_default() += 1;
-            Ok(())
-        });
+        each::<Name>(path, notes, |name| *holders.entry(name.theorem).or_default() += 1);
     }
     let available = holders.len();
     let chosen = choose(&sources, holders);
@@ -115,10 +111,7 @@ pub(crate) fn unkept<'a>(run: &'a Run, theorem: &str, search: &str) -> Option<&'
     let (_, log) = named(run, search)?;
     let mut kept = !log.records.contains_key(theorem);
     if let Some(path) = log.trees() {
-        each_line(&path, &mut Vec::new(), |line| {
-            kept |= serde_json::from_str::<Name>(line)?.theorem == theorem;
-            Ok(())
-        });
+        each::<Name>(&path, &mut Vec::new(), |name| kept |= name.theorem == theorem);
     }
     (!kept).then_some(log)
 }
@@ -149,12 +142,10 @@ fn read(
     strings.number("");
     let mut trees: HashMap<(usize, String), TreeRecord> = HashMap::new();
     for (i, (_, path)) in sources.iter().enumerate() {
-        each_line(path, &mut Vec::new(), |line| {
-            let name: Name = serde_json::from_str(line)?;
-            if chosen.contains(&name.theorem) {
-                trees.insert((i, name.theorem), serde_json::from_str(line)?);
+        each::<TreeRecord>(path, &mut Vec::new(), |tree| {
+            if chosen.contains(&tree.theorem) {
+                trees.insert((i, tree.theorem.clone()), tree);
             }
-            Ok(())
         });
     }
     let traces = traces(run, chosen);
@@ -271,10 +262,10 @@ fn sampled(group: &Group, several: bool, tree: &TreeRecord, strings: &mut String
             .iter()
             .enumerate()
             .map(|(i, e)| {
-                let verdict = match e.verdict.as_str() {
-                    "open" => 0,
-                    "proved" => 1,
-                    _ => 2,
+                let verdict = match e.verdict {
+                    TreeVerdict::Open => 0,
+                    TreeVerdict::Proved => 1,
+                    TreeVerdict::Rejected => 2,
                 };
                 // A parent that does not precede its child would make the viewer loop: such a node
                 // hangs from the root.
@@ -315,29 +306,24 @@ fn traces(run: &Run, chosen: &[String]) -> HashMap<String, Vec<Step>> {
         .collect()
 }
 
-/// Calls back with every line; the first that cannot be understood is noted, and reading goes on.
-fn each_line(
-    path: &Path,
-    notes: &mut Vec<String>,
-    mut use_line: impl FnMut(&str) -> Result<(), serde_json::Error>,
-) {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(e) => {
-            notes.push(format!(
-                "{}: cannot be read ({e}), so its trees are not shown",
-                path.display()
-            ));
+/// Calls back with every tree of a file; lines that are none are noted, and reading goes on.
+fn each<T: DeserializeOwned>(path: &Path, notes: &mut Vec<String>, mut found: impl FnMut(T)) {
+    let mut broken = Vec::new();
+    let lines = match Lines::<T>::open(path) {
+        Ok(lines) => lines,
+        Err(error) => {
+            notes.push(format!("{error}: it cannot be read, so its trees are not shown"));
             return;
         }
     };
-    let mut broken = Vec::new();
-    for (i, line) in BufReader::new(file).lines().enumerate() {
-        let understood = line
-            .map_err(|_| ())
-            .and_then(|l| if l.trim().is_empty() { Ok(()) } else { use_line(&l).map_err(|_| ()) });
-        if understood.is_err() {
-            broken.push((i + 1).to_string());
+    for line in lines {
+        match line {
+            Ok((_, tree)) => found(tree),
+            Err(LinesError::Damaged { line, .. }) => broken.push(line.to_string()),
+            Err(error @ LinesError::Io { .. }) => {
+                notes.push(format!("{error}: the rest of its trees is not shown"));
+                break;
+            }
         }
     }
     if !broken.is_empty() {

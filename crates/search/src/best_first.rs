@@ -8,6 +8,8 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
 
+use catamount_objective::Objective;
+
 use crate::kind::Method;
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
@@ -45,7 +47,8 @@ impl Method for BestFirstSettings {
     const NAME: &'static str = "bfs";
     const LABEL: &'static str = "BFS";
     // One recurrence serves best-first and depth-first search.
-    const OBJECTIVES: &'static [&'static str] = &["bfs", "dfs"];
+    const OBJECTIVE: Objective = Objective::Bfs;
+    const ALSO: &'static [Objective] = &[Objective::Dfs];
     const PARAMETERS: &'static [Parameter<Self>] = &[
         Parameter::whole(
             "beam",

@@ -128,7 +128,7 @@ impl Deployment {
         Err(SettingError::Refused {
             key: key.to_string(),
             value: value.to_string(),
-            allowed: parameter.allowed(),
+            allowed: parameter.allowed().to_string(),
         })
     }
 

@@ -5,6 +5,8 @@
 //! where it leads the path goes down again as [`descend`] says: to go back to a node is to have
 //! another chance below it, although what was drawn there is not drawn again.
 
+use catamount_objective::Objective;
+
 use crate::descent::descend;
 use crate::kind::Method;
 use crate::parameter::Parameter;
@@ -35,7 +37,7 @@ pub struct DepthFirst {
 macro_rules! variant {
     (
         $(#[$doc:meta])*
-        $variant:ident, $name:literal, $label:literal, $objectives:expr, $how:expr
+        $variant:ident, $name:literal, $label:literal, $objective:expr, $also:expr, $how:expr
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +46,8 @@ macro_rules! variant {
         impl Method for $variant {
             const NAME: &'static str = $name;
             const LABEL: &'static str = $label;
-            const OBJECTIVES: &'static [&'static str] = $objectives;
+            const OBJECTIVE: Objective = $objective;
+            const ALSO: &'static [Objective] = $also;
             const PARAMETERS: &'static [Parameter<Self>] = &[];
 
             fn strategy(&self) -> Box<dyn Strategy> {
@@ -56,15 +59,15 @@ macro_rules! variant {
 
 variant! {
     /// DFS: a miss stays. It shares its recurrence with best-first search.
-    Dfs, "dfs", "DFS", &["dfs", "bfs"], Backtrack::Stay
+    Dfs, "dfs", "DFS", Objective::Dfs, &[Objective::Bfs], Backtrack::Stay
 }
 variant! {
     /// RDFS: a miss goes back to a uniform ancestor.
-    Rdfs, "rdfs", "RDFS", &["rdfs"], Backtrack::Uniform
+    Rdfs, "rdfs", "RDFS", Objective::Rdfs, &[], Backtrack::Uniform
 }
 variant! {
     /// VDFS: a miss goes back to an ancestor by Levin score.
-    Vdfs, "vdfs", "VDFS", &["vdfs"], Backtrack::Levin
+    Vdfs, "vdfs", "VDFS", Objective::Vdfs, &[], Backtrack::Levin
 }
 
 impl DepthFirst {

@@ -1,6 +1,8 @@
 //! The deployed strategies. A new one is a file, which says everything about it ([`Method`]), and a
 //! line at the end of this one.
 
+use catamount_objective::Objective;
+
 use crate::parameter::{Parameter, SettingError, Value};
 use crate::strategy::Strategy;
 
@@ -10,8 +12,10 @@ pub trait Method: Clone + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     const NAME: &'static str;
     /// Its name in tables and figures.
     const LABEL: &'static str;
-    /// The objectives whose surrogate models it, its own first.
-    const OBJECTIVES: &'static [&'static str];
+    /// The objective whose surrogate models it.
+    const OBJECTIVE: Objective;
+    /// Others whose surrogate models it as well.
+    const ALSO: &'static [Objective] = &[];
     /// Its parameters.
     const PARAMETERS: &'static [Parameter<Self>];
     /// A search that starts at the root.
@@ -29,7 +33,7 @@ pub(crate) fn set<M: Method>(
     Some(if parameter.set(method, value) {
         Ok(())
     } else {
-        let allowed = parameter.allowed();
+        let allowed = parameter.allowed().to_string();
         Err(SettingError::Refused { key: key.to_string(), value: value.to_string(), allowed })
     })
 }
@@ -73,11 +77,23 @@ macro_rules! strategies {
                 match self { $(StrategyKind::$variant => <$method as $crate::Method>::LABEL),+ }
             }
 
-            /// The objectives whose surrogate models it, its own first.
-            pub fn objectives(self) -> &'static [&'static str] {
-                match self {
-                    $(StrategyKind::$variant => <$method as $crate::Method>::OBJECTIVES),+
-                }
+            /// The objective whose surrogate models it.
+            pub fn objective(self) -> $crate::Objective {
+                match self { $(StrategyKind::$variant => <$method as $crate::Method>::OBJECTIVE),+ }
+            }
+
+            /// Whether an objective's surrogate models it: its own, and those that it shares a
+            /// recurrence with.
+            pub fn is_modelled_by(self, objective: $crate::Objective) -> bool {
+                let also = match self {
+                    $(StrategyKind::$variant => <$method as $crate::Method>::ALSO),+
+                };
+                self.objective() == objective || also.contains(&objective)
+            }
+
+            /// The strategies whose own objective this is; none of a search-agnostic one.
+            pub fn owning(objective: $crate::Objective) -> impl Iterator<Item = StrategyKind> {
+                StrategyKind::ALL.into_iter().filter(move |kind| kind.objective() == objective)
             }
 
             /// Its parameters, by their whole names, with what they may be.
@@ -163,13 +179,6 @@ fn hint(name: &str, known: &[&'static str]) -> String {
     near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
 
-impl StrategyKind {
-    /// Whether an objective's surrogate models this strategy.
-    pub fn is_modelled_by(self, objective: &str) -> bool {
-        self.objectives().contains(&objective)
-    }
-}
-
 impl std::fmt::Display for StrategyKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
@@ -205,6 +214,8 @@ mod tests {
 
     /// What a file of a new strategy holds: iterative broadening at the root, here in one test.
     mod broad {
+        use catamount_objective::Objective;
+
         use crate::kind::Method;
         use crate::parameter::Parameter;
         use crate::strategy::{Choose, Expand, Strategy};
@@ -224,7 +235,8 @@ mod tests {
         impl Method for Broad {
             const NAME: &'static str = "broad";
             const LABEL: &'static str = "Broad";
-            const OBJECTIVES: &'static [&'static str] = &["pass"];
+            const OBJECTIVE: Objective = Objective::Pass;
+            const ALSO: &'static [Objective] = &[Objective::Mcts];
             const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::whole(
                 "width",
                 1..=9,
@@ -273,7 +285,12 @@ mod tests {
     fn a_new_strategy_is_a_file_and_a_line() {
         let kind: longer::StrategyKind = "broad".parse().unwrap();
         assert_eq!((kind.name(), kind.label()), ("broad", "Broad"));
-        assert!(longer::StrategyKind::ALL.contains(&kind) && kind.objectives() == ["pass"]);
+        assert!(longer::StrategyKind::ALL.contains(&kind));
+        assert_eq!(kind.objective(), Objective::Pass);
+        assert_eq!(longer::StrategyKind::owning(Objective::Pass).collect::<Vec<_>>(), [kind]);
+        let models = |objective: &Objective| kind.is_modelled_by(*objective);
+        let modelling: Vec<Objective> = Objective::ALL.into_iter().filter(models).collect();
+        assert_eq!(modelling, [Objective::Pass, Objective::Mcts]);
         let help = &kind.parameters()[0];
         assert_eq!((help.key.as_str(), &help.default), ("broad_width", &Some(Value::Whole(3))));
         let mut settings = kind.settings();
@@ -292,11 +309,13 @@ mod tests {
     fn names_are_read_back_and_near_ones_are_guessed() {
         for kind in StrategyKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
-            assert!(kind.is_modelled_by(kind.name()), "{kind}");
+            assert_eq!(kind.objective().name(), kind.name(), "the two halves share a name");
+            assert!(kind.is_modelled_by(kind.objective()), "{kind}");
+            assert_eq!(StrategyKind::owning(kind.objective()).collect::<Vec<_>>(), [kind]);
         }
-        assert!(
-            StrategyKind::Bfs.is_modelled_by("dfs") && !StrategyKind::Pass.is_modelled_by("bfs")
-        );
+        assert!(StrategyKind::Bfs.is_modelled_by(Objective::Dfs));
+        assert!(!StrategyKind::Pass.is_modelled_by(Objective::Bfs));
+        assert_eq!(StrategyKind::owning(Objective::Ua).count(), 0);
         let error = "mtcs".parse::<StrategyKind>().unwrap_err().to_string();
         assert!(error.contains("did you mean `mcts`") && error.contains("rdfs"), "{error}");
     }

@@ -27,13 +27,14 @@ mod urn;
 
 pub use best_first::{BestFirst, BestFirstSettings};
 pub use catamount_base::Stream;
+pub use catamount_objective::Objective;
 pub use deployment::{Deployment, Overrides};
 pub use depth_first::{Backtrack, DepthFirst, Dfs, Rdfs, Vdfs};
 pub use environment::{Checked, Environment, Fault, Session, Setup, StateId, Verdict};
 pub use identity::Identity;
 pub use kind::{Method, StrategyKind, UnknownStrategy};
 pub use monte_carlo::{MonteCarlo, MonteCarloSettings};
-pub use parameter::{Parameter, ParameterHelp, SettingError, Value};
+pub use parameter::{Allowed, Parameter, ParameterHelp, SettingError, Value};
 pub use pass::{Pass, PassSettings};
 pub use policy::{Policy, Request, RequestId, Sample};
 pub use search::{Answer, Ask, Finish, Search};

@@ -4,6 +4,8 @@
 //! With distinct samples a node where nothing is left to draw is not widened, and a child with
 //! nothing left at or below it is not selected.
 
+use catamount_objective::Objective;
+
 use crate::kind::Method;
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
@@ -25,7 +27,7 @@ impl Default for MonteCarloSettings {
 impl Method for MonteCarloSettings {
     const NAME: &'static str = "mcts";
     const LABEL: &'static str = "MCTS";
-    const OBJECTIVES: &'static [&'static str] = &["mcts"];
+    const OBJECTIVE: Objective = Objective::Mcts;
     const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::real(
         "exploration",
         0.0..=1e6,

@@ -144,6 +144,36 @@ fn hint(key: &str, known: &[String]) -> String {
     near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
 
+/// What a setting may be; in words where it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Allowed {
+    /// A whole number of a range.
+    Whole(RangeInclusive<u64>),
+    /// The same, or nothing, which is written `none`.
+    Optional(RangeInclusive<u64>),
+    /// A number of a range.
+    Real(RangeInclusive<f64>),
+    /// Yes or no.
+    Flag,
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Allowed::Whole(range) => {
+                write!(f, "a whole number from {} to {}", range.start(), range.end())
+            }
+            Allowed::Optional(range) => {
+                write!(f, "a whole number from {} to {}, or `none`", range.start(), range.end())
+            }
+            Allowed::Real(range) => {
+                write!(f, "a number from {} to {}", range.start(), range.end())
+            }
+            Allowed::Flag => f.write_str("true or false"),
+        }
+    }
+}
+
 /// One setting of `S`: its name, its range, and where it lives.
 pub struct Parameter<S: 'static> {
     /// Its name; a strategy's own is prefixed with the strategy's name where others stand beside
@@ -205,17 +235,13 @@ impl<S> Parameter<S> {
         Parameter { name, help, field: Field::Flag(get, set) }
     }
 
-    /// What it may be, in words.
-    pub fn allowed(&self) -> String {
+    /// What it may be.
+    pub fn allowed(&self) -> Allowed {
         match &self.field {
-            Field::Whole(range, ..) => {
-                format!("a whole number from {} to {}", range.start(), range.end())
-            }
-            Field::Optional(range, ..) => {
-                format!("a whole number from {} to {}, or `none`", range.start(), range.end())
-            }
-            Field::Real(range, ..) => format!("a number from {} to {}", range.start(), range.end()),
-            Field::Flag(..) => "true or false".to_string(),
+            Field::Whole(range, ..) => Allowed::Whole(range.clone()),
+            Field::Optional(range, ..) => Allowed::Optional(range.clone()),
+            Field::Real(range, ..) => Allowed::Real(range.clone()),
+            Field::Flag(..) => Allowed::Flag,
         }
     }
 
@@ -272,7 +298,7 @@ pub struct ParameterHelp {
     /// What it is.
     pub help: &'static str,
     /// What it may be.
-    pub allowed: String,
+    pub allowed: Allowed,
     /// What it is if nobody says anything.
     pub default: Option<Value>,
 }

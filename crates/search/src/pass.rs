@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use catamount_objective::Objective;
+
 use crate::descent::descend;
 use crate::kind::Method;
 use crate::parameter::Parameter;
@@ -28,7 +30,7 @@ impl Default for PassSettings {
 impl Method for PassSettings {
     const NAME: &'static str = "pass";
     const LABEL: &'static str = "Pass@N";
-    const OBJECTIVES: &'static [&'static str] = &["pass"];
+    const OBJECTIVE: Objective = Objective::Pass;
     const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::whole(
         "batch",
         1..=65_536,

@@ -1,6 +1,8 @@
 //! A prover behind HTTP. [`Service`] is one that answers; [`Remote`] is the search's environment
 //! that asks several of them, and gives what a prover in this process would give, byte for byte.
 
+#![forbid(unsafe_code)]
+
 pub use addresses::{AddressError, Addresses};
 pub use remote::{ConnectError, Remote};
 pub use service::{Limits, Service, ServiceError};

@@ -99,9 +99,9 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
 const UNKNOWN: &str = "not a format we know; expected traces as JSON lines (.jsonl), LeanDojo's \
  JSON list (.json), either also compressed (.gz), or Parquet (.parquet)";
 
-/// Reads a file, or the shards of one (`train-*.parquet`), in whichever format it is. Our own format
-/// is held to its rules; in files of other projects, theorems without tactics and repeated names are
-/// left out and reported.
+/// Reads a file, or the shards of one (`train-*.parquet`), in whichever format it is. Our own
+/// format is held to its rules; in files of other projects, theorems without tactics and repeated
+/// names are left out and reported.
 pub fn read_any(path: &Path) -> Result<Loaded, Error> {
     let mut names = HashSet::new();
     let mut all: Option<Loaded> = None;

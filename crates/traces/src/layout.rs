@@ -1,9 +1,9 @@
-//! A step as a language model sees it: the state, a separator, the tactic, and the model's own end of
-//! text. Training, scoring, sampling, weight columns and servers all take it from here.
+//! A step as a language model sees it: the state, a separator, the tactic, and the model's own end
+//! of text. Training, scoring, sampling, weight columns and servers all take it from here.
 //!
-//! A tokenizer of our own has special tokens for separator and end; everywhere else the separator is
-//! text. Whoever can should hand the model token ids, state and separator tokenised apart: across
-//! the border between them the text may be tokenised otherwise than in training.
+//! A tokenizer of our own has special tokens for separator and end; everywhere else the separator
+//! is text. Whoever can should hand the model token ids, state and separator tokenised apart:
+//! across the border between them the text may be tokenised otherwise than in training.
 
 /// What stands between a state and its tactic where the vocabulary has no token for it.
 pub const SEPARATOR: &str = ":::";

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use catamount_base::{AtomicFile, Content};
 
-use crate::Error;
+use crate::{Error, shards};
 
 /// The name of the manifest in a data folder.
 pub const MANIFEST: &str = "manifest.json";
@@ -113,17 +113,42 @@ impl Manifest {
     /// error.
     pub fn verify(&self, folder: &Path) -> Result<(), Error> {
         for (name, entry) in &self.files {
-            let path = folder.join(name);
-            let (bytes, blake3) = hash_file(&path)?;
-            if (bytes, &blake3) != (entry.bytes, &entry.blake3) {
-                let reason = format!(
-                    "has changed since {MANIFEST} was written ({} bytes then, {bytes} now)",
-                    entry.bytes
-                );
-                return Err(Error::file(&path, reason));
+            entry.verify(&folder.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Compares a file, or those that a pattern stands for, with what a manifest beside it says of
+    /// it. Where there is none, or it does not name the file, nobody knows what it should be.
+    pub fn verify_file(path: &Path) -> Result<(), Error> {
+        for path in shards(path)? {
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
+            // Others call files of their own so.
+            let Ok(manifest) = Manifest::read(folder) else { continue };
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if let Some(entry) = manifest.files.get(name) {
+                entry.verify(&path)?;
             }
         }
         Ok(())
+    }
+}
+
+impl FileEntry {
+    fn verify(&self, path: &Path) -> Result<(), Error> {
+        let (bytes, blake3) = hash_file(path)?;
+        if (bytes, &blake3) == (self.bytes, &self.blake3) {
+            return Ok(());
+        }
+        let reason = format!(
+            "has changed since {MANIFEST} beside it was written ({} bytes then, {bytes} now); make \
+             or copy the folder again, or take the file as it is with --no-verify",
+            self.bytes
+        );
+        Err(Error::file(path, reason))
     }
 }
 

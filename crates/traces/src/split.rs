@@ -117,6 +117,19 @@ impl Split {
         }
     }
 
+    /// The parts that get nothing, whatever the traces are.
+    pub fn empty(&self) -> Vec<&'static str> {
+        let shares = [("train", self.train), ("valid", self.valid), ("test", self.test)];
+        let fraction = |share: &Share| if let Share::Fraction(x) = share { *x } else { 0.0 };
+        let taken: f64 = shares.iter().map(|(_, share)| fraction(share)).sum();
+        let nothing = |share: &Share| match share {
+            Share::Fraction(fraction) => *fraction == 0.0,
+            Share::Count(count) => *count == 0,
+            Share::Rest => taken >= 1.0 - 1e-9,
+        };
+        shares.into_iter().filter(|(_, share)| nothing(share)).map(|(name, _)| name).collect()
+    }
+
     /// The parts in the order in which they are filled: test first, so that a change of the others
     /// does not move it.
     fn order(&self) -> [(Part, Share); 3] {
@@ -186,7 +199,8 @@ impl FromStr for Split {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
             Error::Split(format!(
-                "{text:?} is not a split; write train,valid,test such as rest,500,500 or 0.9,0.05,0.05"
+                "{text:?} is not a split; write train,valid,test such as rest,500,500 or \
+                 0.9,0.05,0.05"
             ))
         };
         let share = |word: &str| match word.trim() {

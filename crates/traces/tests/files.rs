@@ -126,7 +126,8 @@ const LEANDOJO: &str = r#"[
       "url": "https://example.org/a",
    "traced_tactics": [
      {"tactic": "constructor", "annotated_tactic": ["<a>constructor</a>", [{"full_name": "C.d",
-       "def_path": "C.lean", "def_pos": [4, 9], "def_end_pos": [4, 12]}]], "state_before": "⊢ p ∧ q",
+       "def_path": "C.lean", "def_pos": [4, 9], "def_end_pos": [4, 12]}]],
+      "state_before": "⊢ p ∧ q",
       "state_after": "case left\n⊢ p\n\ncase right\n⊢ q"},
      {"tactic": "all_goals assumption", "state_before": "case left\n⊢ p\n\ncase right\n⊢ q",
          "state_after": "no goals"}]},
@@ -332,11 +333,9 @@ fn a_manifest_notices_a_changed_file() {
 /// Files from another implementation, the one that the hub's own tools use: CATAMOUNT_PYARROW names
 /// a Python that has pyarrow.
 #[test]
+#[ignore = "needs a Python with pyarrow (CATAMOUNT_PYARROW)"]
 fn parquet_from_pyarrow_is_read() {
-    let Some(python) = std::env::var_os("CATAMOUNT_PYARROW") else {
-        eprintln!("skipped: CATAMOUNT_PYARROW is not set");
-        return;
-    };
+    let python = std::env::var_os("CATAMOUNT_PYARROW").expect("CATAMOUNT_PYARROW");
     let folder = TempDir::new().unwrap();
     parquet::write(&folder.path().join("ours.parquet"), &[sample("a"), sample("b")], Shape::Nested)
         .unwrap();

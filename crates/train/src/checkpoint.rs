@@ -45,10 +45,18 @@ pub(crate) struct Identity {
     pub data: String,
     /// Line by line, as text: numbers are compared as they are written.
     pub recipe: Vec<String>,
+    /// What was trained, by content, before the first step.
+    #[serde(default)]
+    pub model: Option<String>,
 }
 
 impl Identity {
-    pub fn new(data: &Dataset, objective: &dyn Weigh, recipe: &Recipe) -> Self {
+    pub fn new(
+        data: &Dataset,
+        objective: &dyn Weigh,
+        recipe: &Recipe,
+        model: Option<String>,
+    ) -> Self {
         let data = format!(
             "{} traces, {} examples, {:016x}",
             data.len(),
@@ -63,6 +71,7 @@ impl Identity {
             objective: objective.describe(),
             data,
             recipe: text.lines().map(str::to_owned).collect(),
+            model,
         }
     }
 
@@ -75,6 +84,12 @@ impl Identity {
         }
         if self.data != now.data {
             return Some(format!("it was made with other data ({}, now {})", self.data, now.data));
+        }
+        // Whoever does not say what a run begins from has it checked by nobody.
+        if let (Some(then), Some(now)) = (&self.model, &now.model)
+            && then != now
+        {
+            return Some(format!("it was begun from another model ({then}, now {now})"));
         }
         (self.recipe != now.recipe).then(|| {
             let only = |a: &[String], b: &[String]| {

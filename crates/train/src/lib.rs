@@ -64,7 +64,8 @@ pub use plan::Plan;
 pub use probabilities::{Probabilities, Reading, mapped};
 pub use quantile_map::QuantileMap;
 pub use recipe::{
-    Batching, Checkpoints, LoraRecipe, Normalise, Optimizer, Recipe, Refresh, Schedule, Weighting,
+    Batching, Checkpoints, HOTTEST, LoraRecipe, Normalise, Optimizer, Recipe, Refresh, Schedule,
+    Weighting,
 };
 pub use score::{Scored, score, score_data};
 pub use scores::Scores;

@@ -12,10 +12,16 @@ use crate::{Error, Result};
 
 /// The largest temperature that is not taken for a slip of the pen: at 10 nothing of what was
 /// learned is left.
-const HOTTEST: f64 = 10.0;
+pub const HOTTEST: f64 = 10.0;
 
 /// The most examples or tokens that a step may have.
 const LARGEST: usize = 1 << 24;
+
+/// The most passes over the data.
+const EPOCHS: usize = 1_000_000;
+
+/// The largest rank of an adapter.
+const RANK: usize = 1 << 14;
 
 /// A training recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,13 +30,17 @@ pub struct Recipe {
     /// Seeds the order of the data, adapters and dropout; the same for every branch.
     pub seed: u64,
     /// Passes over the data.
+    #[schemars(range(min = 1, max = EPOCHS))]
     pub epochs: usize,
     /// Ends the run, and its schedule, after this many optimizer steps at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub max_steps: Option<usize>,
     /// Examples (state and tactic) of more tokens than this are dropped and counted.
+    #[schemars(range(min = 2, max = LARGEST))]
     pub max_tokens: usize,
     /// A line of metrics is written every so many optimizer steps.
+    #[schemars(range(min = 1))]
     pub log_every: usize,
     /// The model is measured on held-out traces, where a run has any, every so many optimizer
     /// steps and at the end; 0 is after each epoch.
@@ -38,6 +48,7 @@ pub struct Recipe {
     /// The temperature that the model will be sampled at: log p in the weights, in the loss and in
     /// its gradient is that of the logits divided by it. At 1 it is the model's own, the paper's
     /// reading.
+    #[schemars(range(max = HOTTEST), extend("exclusiveMinimum" = 0))]
     pub temperature: f64,
     /// What a step consists of.
     pub batch: Batching,
@@ -80,9 +91,11 @@ impl Default for Recipe {
 pub struct Batching {
     /// Whole traces are added to a step until it has at least this many examples (the effective
     /// batch size).
+    #[schemars(range(min = 1, max = LARGEST))]
     pub examples: usize,
     /// Token rows of a micro-batch: memory grows with it, results do not depend on it beyond
     /// rounding.
+    #[schemars(range(min = 2, max = LARGEST))]
     pub tokens: usize,
     /// Keeps only every block's input and computes the rest again in the backward pass: a third
     /// more time for much less memory.
@@ -100,16 +113,22 @@ impl Default for Batching {
 #[serde(deny_unknown_fields, default)]
 pub struct Optimizer {
     /// The largest learning rate.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub lr: f64,
     /// Decay of the first moment.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub beta1: f64,
     /// Decay of the second moment.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub beta2: f64,
     /// Added to the root of the second moment.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub eps: f64,
     /// Decoupled weight decay of matrices; norms and biases have none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub weight_decay: f64,
     /// The gradient's global norm is scaled down to this; 0 switches clipping off.
+    #[schemars(range(min = 0))]
     pub clip: f64,
 }
 
@@ -124,6 +143,7 @@ impl Default for Optimizer {
 #[serde(deny_unknown_fields, default)]
 pub struct Schedule {
     /// The fraction of all steps over which the learning rate rises.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub warmup: f64,
     /// Whether it then falls linearly towards zero, or stays.
     pub decay: bool,
@@ -145,9 +165,11 @@ pub struct Weighting {
     /// What the weighted sum of a step is divided by: `sum`, `tactics`, `tokens` or `weights`.
     pub normalise: Normalise,
     /// The floor: weights below this are raised to it, so that no tactic is forgotten altogether.
+    #[schemars(range(min = 0))]
     pub min: f64,
     /// Weights above this are lowered to it (`vdfs` weights may exceed 1).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max: Option<f64>,
 }
 
@@ -240,6 +262,7 @@ pub struct Checkpoints {
     /// Every so many optimizer steps; 0 saves only at the end and when interrupted.
     pub every: usize,
     /// How many are kept.
+    #[schemars(range(min = 1))]
     pub keep: usize,
 }
 
@@ -254,10 +277,13 @@ impl Default for Checkpoints {
 #[serde(deny_unknown_fields, default)]
 pub struct LoraRecipe {
     /// r.
+    #[schemars(range(min = 1, max = RANK))]
     pub rank: usize,
     /// The correction is multiplied by alpha / r.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub alpha: f32,
     /// Dropout on the adapter's input.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f32,
     /// The linear maps that are adapted.
     pub targets: Vec<String>,
@@ -349,11 +375,11 @@ impl Recipe {
             count("max_steps", steps)?;
         }
         // Beyond these a slip of the pen asks for more memory than there is.
-        at_most("epochs", self.epochs, 1_000_000)?;
+        at_most("epochs", self.epochs, EPOCHS)?;
         at_most("batch.examples", self.batch.examples, LARGEST)?;
         at_most("batch.tokens", self.batch.tokens, LARGEST)?;
         at_most("max_tokens", self.max_tokens, LARGEST)?;
-        at_most("lora.rank", self.lora.as_ref().map_or(0, |lora| lora.rank), 1 << 14)?;
+        at_most("lora.rank", self.lora.as_ref().map_or(0, |lora| lora.rank), RANK)?;
         if self.max_tokens < 2 {
             return refuse("max_tokens", &self.max_tokens, "at least 2: a state and a tactic");
         }

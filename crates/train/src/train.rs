@@ -32,12 +32,16 @@ pub struct Run<'a> {
     pub stop: &'a AtomicBool,
     /// Held-out traces, on which the model is measured now and then.
     pub validation: Option<&'a Dataset>,
+    /// What the model was before the first step, by content, where that is known: a run goes on
+    /// from its checkpoints with this one only.
+    pub begun_from: Option<String>,
 }
 
 impl<'a> Run<'a> {
     /// A quiet run that does not resume.
     pub fn new(folder: &'a Path, name: &'a str, stop: &'a AtomicBool) -> Self {
-        Run { folder, name, resume: false, progress: false, stop, validation: None }
+        let (resume, progress, validation, begun_from) = (false, false, None, None);
+        Run { folder, name, resume, progress, stop, validation, begun_from }
     }
 
     /// The same run, continued from its newest checkpoint if it has one.
@@ -53,6 +57,11 @@ impl<'a> Run<'a> {
     /// The same run, measured on held-out traces too: as often as the recipe says, and at its end.
     pub fn validating(self, validation: Option<&'a Dataset>) -> Self {
         Run { validation, ..self }
+    }
+
+    /// The same run, of a model that is this one before the first step.
+    pub fn begun_from(self, model: Option<String>) -> Self {
+        Run { begun_from: model, ..self }
     }
 
     /// Where the checkpoints are.
@@ -136,7 +145,7 @@ pub fn train<B: Backend>(
     let plan = Plan::new(data, recipe);
     let folder = run.checkpoints();
     fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
-    let identity = Identity::new(data, objective, recipe);
+    let identity = Identity::new(data, objective, recipe, run.begun_from.clone());
     let latest = Checkpoint::latest(&folder, &mut |damage| {
         eprintln!("warning: {damage}; going on from the one before");
     })?;

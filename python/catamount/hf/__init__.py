@@ -4,11 +4,12 @@
     from catamount.hf import CatTrainer, TraceDataset
 
     data = TraceDataset(read_traces("train.jsonl"), tokenizer)
-    trainer = CatTrainer(model, args, train_dataset=data, processing_class=tokenizer, objective="bfs", budget=256)
+    trainer = CatTrainer(model, args, train_dataset=data, processing_class=tokenizer,
+                         objective="bfs", budget=256)
     trainer.train()
 
-Needs torch, transformers and accelerate; PEFT models, gradient accumulation, mixed precision and several processes work as
-with any Trainer.
+Needs torch, transformers and accelerate; PEFT models, gradient accumulation, mixed precision and
+several processes work as with any Trainer.
 """
 
 from .card import write_model_card

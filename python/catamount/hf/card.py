@@ -23,7 +23,8 @@ def write_model_card(
     absorption: float = 0.0,
     metrics: Mapping[str, float] | None = None,
 ) -> str:
-    """Writes README.md into a model's or an adapter's folder, in place of one that is there, and returns its text.
+    """Writes README.md into a model's or an adapter's folder, in place of one that is there, and
+    returns its text.
 
     base: the model it was trained from, by its name on a hub or its folder.
     data: what it was trained on, in a few words.

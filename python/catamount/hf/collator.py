@@ -12,10 +12,12 @@ __all__ = ["TraceCollator"]
 
 
 class TraceCollator:
-    """Makes `input_ids`, `attention_mask`, `labels` (-100 outside the tactic) and `step` of a list of traces.
+    """Makes `input_ids`, `attention_mask`, `labels` (-100 outside the tactic) and `step` of a list
+    of traces.
 
-    `step` is a row's place in its trace; a trace begins wherever it is 0. All tensors have one row per tactic, so that
-    anything that splits or concatenates batches by rows keeps them in step. `pad_to_multiple_of` helps tensor cores.
+    `step` is a row's place in its trace; a trace begins wherever it is 0. All tensors have one row
+    per tactic, so that anything that splits or concatenates batches by rows keeps them in step.
+    `pad_to_multiple_of` helps tensor cores.
     """
 
     def __init__(self, tokenizer: Any, pad_to_multiple_of: int | None = None) -> None:
@@ -48,5 +50,7 @@ class TraceCollator:
         if with_weights:
             if len(with_weights) < len(traces):
                 raise ValueError("some traces of the batch have weights and some do not")
-            batch["weight"] = torch.tensor([w for trace in traces for w in trace["weights"]], dtype=torch.float32)
+            batch["weight"] = torch.tensor(
+                [w for trace in traces for w in trace["weights"]], dtype=torch.float32
+            )
         return batch

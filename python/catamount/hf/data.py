@@ -1,4 +1,4 @@
-"""Traces as tokens: one item of the data is one trace, so that no sampler can tear a trace apart."""
+"""Traces as tokens: one item of the data is one trace, so that no sampler can tear it apart."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ OWN_SEPARATOR, OWN_END, SEPARATOR_TEXT = "<|tactic|>", "<|end|>", ":::"
 class Layout:
     """How a state and a tactic become tokens; the same as in Catamount's own trainer and prover.
 
-    A prompt is the state (with whatever special tokens the tokenizer adds) and a separator, a target the tactic and the end
-    token. Tokenizers made by Catamount have tokens of their own for both; for others the separator is `:::` and the end the
-    tokenizer's end-of-text token.
+    A prompt is the state (with whatever special tokens the tokenizer adds) and a separator, a
+    target the tactic and the end token. Tokenizers made by Catamount have tokens of their own for
+    both; for others the separator is `:::` and the end the tokenizer's end-of-text token.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -27,7 +27,10 @@ class Layout:
         if OWN_SEPARATOR in vocabulary and OWN_END in vocabulary:
             self.separator, self.end = [vocabulary[OWN_SEPARATOR]], vocabulary[OWN_END]
         elif tokenizer.eos_token_id is None:
-            raise ValueError("the tokenizer has no end-of-text token, so that no tactic would end; set tokenizer.eos_token")
+            raise ValueError(
+                "the tokenizer has no end-of-text token, so that no tactic would end; set "
+                "tokenizer.eos_token"
+            )
         else:
             self.separator, self.end = self._encode(SEPARATOR_TEXT), tokenizer.eos_token_id
         self.separator_text = OWN_SEPARATOR if OWN_SEPARATOR in vocabulary else SEPARATOR_TEXT
@@ -36,7 +39,9 @@ class Layout:
 
     def _encode(self, text: str, special: bool = False) -> list[int]:
         # Text is only text: a state that contains a special token's name must not end the tactic.
-        return self.tokenizer(text, add_special_tokens=special, split_special_tokens=True)["input_ids"]
+        return self.tokenizer(text, add_special_tokens=special, split_special_tokens=True)[
+            "input_ids"
+        ]
 
     def prompt(self, state: str) -> list[int]:
         """The question: a state and the separator."""
@@ -52,13 +57,15 @@ class Layout:
 
 
 class TraceDataset(Dataset):
-    """Traces, tokenised. Each item has `prompts` and `tactics`, lists of token lists, and `weights` if given.
+    """Traces, tokenised. Each item has `prompts` and `tactics`, lists of token lists, and `weights`
+    if given.
 
-    A step of more than `max_tokens` tokens is dropped rather than cut, so that no half-shown state or tactic is learned; its
-    trace is then weighed by the steps it has left. `dropped` counts such steps and `shortened` their traces.
+    A step of more than `max_tokens` tokens is dropped rather than cut, so that no half-shown state
+    or tactic is learned; its trace is then weighed by the steps it has left. `dropped` counts such
+    steps and `shortened` their traces.
 
-    weights: one list per trace, for weights computed beforehand; without them the trainer computes the weights of every
-        batch from the model's current probabilities.
+    weights: one list per trace, for weights computed beforehand; without them the trainer computes
+        the weights of every batch from the model's current probabilities.
     """
 
     def __init__(
@@ -75,7 +82,10 @@ class TraceDataset(Dataset):
             item: dict[str, Any] = {"name": trace.name, "prompts": [], "tactics": []}
             given = None if weights is None else list(weights[number])
             if given is not None and len(given) != len(trace.steps):
-                raise ValueError(f"trace {number} ({trace.name}) has {len(trace.steps)} steps and {len(given)} weights")
+                raise ValueError(
+                    f"trace {number} ({trace.name}) has {len(trace.steps)} steps and {len(given)} "
+                    "weights"
+                )
             kept = []
             for step in range(len(trace.steps)):
                 prompt = layout.prompt(trace.steps[step].state)
@@ -95,7 +105,8 @@ class TraceDataset(Dataset):
         if not self.items:
             if self.dropped:
                 raise ValueError(
-                    f"all {self.dropped} steps are longer than max_tokens = {max_tokens} (the longest has {longest}); raise it"
+                    f"all {self.dropped} steps are longer than max_tokens = {max_tokens} (the "
+                    f"longest has {longest}); raise it"
                 )
             raise ValueError("there is no trace to train on")
 

@@ -15,9 +15,10 @@ __all__ = ["HFPolicy"]
 class HFPolicy:
     """Samples tactics from a causal language model, each from its own random stream.
 
-    A tactic's log-probability is that of the whole tactic, end token included, at temperature 1, whatever the sampling
-    temperature. Sample i of a question depends on the state, the question's seed and i; the shape of a batch can change it only
-    through the rounding of the model's arithmetic. A tactic that has no end after `max_tokens` is cut there.
+    A tactic's log-probability is that of the whole tactic, end token included, at temperature 1,
+    whatever the sampling temperature. Sample i of a question depends on the state, the question's
+    seed and i; the shape of a batch can change it only through the rounding of the model's
+    arithmetic. A tactic that has no end after `max_tokens` is cut there.
     """
 
     def __init__(
@@ -39,7 +40,9 @@ class HFPolicy:
 
     def describe(self) -> str:
         """For manifests."""
-        return f"transformers {self.name} at temperature {self.temperature}, {self.max_tokens} tokens"
+        return (
+            f"transformers {self.name} at temperature {self.temperature}, {self.max_tokens} tokens"
+        )
 
     @torch.no_grad()
     def __call__(self, questions: list[Question]) -> list[list[tuple[str, float, int]]]:
@@ -62,7 +65,9 @@ class HFPolicy:
             self.model.train(training)
         return answers
 
-    def _sample(self, prompts: list[list[int]], streams: list[tuple[int, int]]) -> list[tuple[str, float, int]]:
+    def _sample(
+        self, prompts: list[list[int]], streams: list[tuple[int, int]]
+    ) -> list[tuple[str, float, int]]:
         device = next(self.model.parameters()).device
         width = max(map(len, prompts))
         ids = torch.full((len(prompts), width), self.layout.pad, dtype=torch.long)
@@ -77,14 +82,25 @@ class HFPolicy:
         live = set(range(len(prompts)))
         for place in range(self.max_tokens):
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            output = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
+            output = self.model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
+            )
             cache = output.past_key_values
             scores = output.logits[:, -1].double().cpu()
             plain = scores.log_softmax(-1)
             heights = (scores / self.temperature).softmax(-1).cumsum(-1)
             # Each row draws from a place of its own in its own stream: (seed, sample, token).
-            draws = torch.tensor([[uniform(seed, (index << 32) | place)] for seed, index in streams], dtype=torch.double)
-            chosen = torch.searchsorted(heights, draws * heights[:, -1:], right=True)[:, 0].clamp(max=scores.shape[-1] - 1)
+            draws = torch.tensor(
+                [[uniform(seed, (index << 32) | place)] for seed, index in streams],
+                dtype=torch.double,
+            )
+            chosen = torch.searchsorted(heights, draws * heights[:, -1:], right=True)[:, 0].clamp(
+                max=scores.shape[-1] - 1
+            )
             for row in list(live):
                 token = int(chosen[row])
                 tokens[row].append(token)
@@ -95,4 +111,6 @@ class HFPolicy:
                 break
             ids = chosen[:, None].to(device)
             mask = torch.cat([mask, mask.new_ones(len(prompts), 1)], dim=1)
-        return [(self.layout.text(row), min(total, 0.0), len(row)) for row, total in zip(tokens, logp)]
+        return [
+            (self.layout.text(row), min(total, 0.0), len(row)) for row, total in zip(tokens, logp)
+        ]

@@ -1,4 +1,4 @@
-"""Scores of demonstrated tactics, and weights as a column for trainers that take one per example."""
+"""Scores of demonstrated tactics, and weights as a column for trainers that take one an example."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ __all__ = ["score", "write_weight_column"]
 
 
 @torch.no_grad()
-def score(model: Any, tokenizer: Any, traces: Sequence[Trace], batch_tokens: int = 8192) -> tuple[np.ndarray, np.ndarray]:
-    """log p of every tactic under the model, one trace after the other, and the number of tactics of every trace.
+def score(
+    model: Any, tokenizer: Any, traces: Sequence[Trace], batch_tokens: int = 8192
+) -> tuple[np.ndarray, np.ndarray]:
+    """log p of every tactic under the model, one trace after the other, and the number of tactics
+    of every trace.
 
-    Runs without dropout; `batch_tokens` bounds the padded size of a batch. What comes back is what `weigh` takes.
+    Runs without dropout; `batch_tokens` bounds the padded size of a batch. What comes back is what
+    `weigh` takes.
     """
     layout, collate = Layout(tokenizer), TraceCollator(tokenizer)
     rows = [
@@ -42,8 +46,17 @@ def score(model: Any, tokenizer: Any, traces: Sequence[Trace], batch_tokens: int
             count = max(1, batch_tokens // sizes[order[0]])
             chosen, order = order[:count], order[count:]
             batch = collate([rows[row] for row in chosen])
-            logits = model(input_ids=batch["input_ids"].to(device), attention_mask=batch["attention_mask"].to(device)).logits
-            logp[chosen] = tactic_logp(logits, batch["labels"].to(device)).double().clamp(max=0.0).cpu().numpy()
+            logits = model(
+                input_ids=batch["input_ids"].to(device),
+                attention_mask=batch["attention_mask"].to(device),
+            ).logits
+            logp[chosen] = (
+                tactic_logp(logits, batch["labels"].to(device))
+                .double()
+                .clamp(max=0.0)
+                .cpu()
+                .numpy()
+            )
     finally:
         model.train(training)
     return logp, np.array([len(trace.steps) for trace in traces], dtype=np.int64)
@@ -61,16 +74,20 @@ def write_weight_column(
     absorption: float = 0.0,
     batch_tokens: int = 8192,
 ) -> list[dict[str, Any]]:
-    """Scores the traces with the model as it stands and writes one JSON line per tactic, with its weight.
+    """Scores the traces with the model as it stands and writes one JSON line per tactic, with its
+    weight.
 
-    Columns: name, step, prompt (the state and the separator), completion (the tactic and the end), input_ids and
-    completion_mask (the same as tokens, which is what the weights were computed from), logp, weight. Trainers that take tokens
-    (TRL's SFTTrainer does) should be given those: a prompt and a completion tokenised as text may fall into other tokens at the
-    seams. The weights are those of the model given, and grow stale as training goes on. Returns the rows.
+    Columns: name, step, prompt (the state and the separator), completion (the tactic and the end),
+    input_ids and completion_mask (the same as tokens, which is what the weights were computed
+    from), logp, weight. Trainers that take tokens (TRL's SFTTrainer does) should be given those: a
+    prompt and a completion tokenised as text may fall into other tokens at the seams. The weights
+    are those of the model given, and grow stale as training goes on. Returns the rows.
     """
     layout = Layout(tokenizer)
     logp, lengths = score(model, tokenizer, traces, batch_tokens)
-    weighed = weigh(logp, lengths, objective=objective, budget=budget, kappa=kappa, absorption=absorption)
+    weighed = weigh(
+        logp, lengths, objective=objective, budget=budget, kappa=kappa, absorption=absorption
+    )
     rows, number = [], 0
     for trace in traces:
         for index, step in enumerate(trace.steps):

@@ -20,17 +20,19 @@ NORMALISE = ("tactics", "tokens", "sum")
 class CatTrainer(Trainer):
     """`transformers.Trainer` on a `TraceDataset`, with compute-aligned weights.
 
-    A batch is a number of whole traces: `per_device_train_batch_size` counts traces, not tactics. Everything a Trainer takes is
-    taken as it is; further arguments:
+    A batch is a number of whole traces: `per_device_train_batch_size` counts traces, not tactics.
+    Everything a Trainer takes is taken as it is; further arguments:
 
-    objective, budget, kappa, absorption: as in `catamount.weigh`; a strategy of your own may stand for the objective's name.
-        "ce" is plain fine-tuning. Data with weights of its own ignores all of them.
-    normalise: what the weighted sum of an optimizer step is divided by, over all of its micro-batches and processes: its
-        "tactics" (the default), its target "tokens", or nothing ("sum").
+    objective, budget, kappa, absorption: as in `catamount.weigh`; a strategy of your own may stand
+        for the objective's name. "ce" is plain fine-tuning. Data with weights of its own ignores
+        all of them.
+    normalise: what the weighted sum of an optimizer step is divided by, over all of its
+        micro-batches and processes: its "tactics" (the default), its target "tokens", or nothing
+        ("sum").
     min_weight, max_weight: bounds on the weights ("vdfs" weights may exceed 1).
 
-    Logged beside the loss: `ce` (mean cross-entropy per tactic), `mean_weight`, `minus_log_j` (per trace),
-    `infeasible_traces` and `skipped_traces`; with the prefix `eval_` for evaluations.
+    Logged beside the loss: `ce` (mean cross-entropy per tactic), `mean_weight`, `minus_log_j` (per
+    trace), `infeasible_traces` and `skipped_traces`; with the prefix `eval_` for evaluations.
     """
 
     # Read by the Trainer: the loss is already divided by the whole accumulated batch.
@@ -51,11 +53,16 @@ class CatTrainer(Trainer):
         if normalise not in NORMALISE:
             raise ValueError(f"normalise is one of {', '.join(NORMALISE)}, not {normalise!r}")
         if budget is None and objective != "ce":
-            raise ValueError("budget is missing: how many expansions will the search be deployed with?")
+            raise ValueError(
+                "budget is missing: how many expansions will the search be deployed with?"
+            )
         if kwargs.get("data_collator") is None and len(args) < 3:
             tokenizer = kwargs.get("processing_class") or kwargs.get("tokenizer")
             if tokenizer is None:
-                raise ValueError("give processing_class (the tokenizer), or a data_collator such as TraceCollator")
+                raise ValueError(
+                    "give processing_class (the tokenizer), or a data_collator such as "
+                    "TraceCollator"
+                )
             kwargs["data_collator"] = TraceCollator(tokenizer)
         super().__init__(*args, **kwargs)
         # The columns are the collator's, not the model's.
@@ -85,11 +92,15 @@ class CatTrainer(Trainer):
                 break
         return batches, self._get_num_items_in_batch(batches, device)
 
-    def _get_num_items_in_batch(self, batches: list[Any], device: Any = None) -> torch.Tensor | None:
+    def _get_num_items_in_batch(
+        self, batches: list[Any], device: Any = None
+    ) -> torch.Tensor | None:
         if not batches:
             return None
         labels = [batch["labels"] for batch in batches]
-        numbers = [int(rows.ne(-100).sum()) if self.normalise == "tokens" else len(rows) for rows in labels]
+        numbers = [
+            int(rows.ne(-100).sum()) if self.normalise == "tokens" else len(rows) for rows in labels
+        ]
         count = torch.tensor(sum(numbers), device=self.args.device)
         if torch.is_grad_enabled():
             count = self.accelerator.gather(count.reshape(1)).sum()
@@ -126,7 +137,10 @@ class CatTrainer(Trainer):
         if self.args.should_save:
             model = self.accelerator.unwrap_model(self.model)
             config = getattr(model, "config", None)
-            kept = {name: self.weighting[name] for name in ("objective", "budget", "kappa", "absorption")}
+            kept = {
+                name: self.weighting[name]
+                for name in ("objective", "budget", "kappa", "absorption")
+            }
             write_model_card(
                 output_dir or self.args.output_dir,
                 base=getattr(config, "_name_or_path", None) or None,
@@ -138,7 +152,9 @@ class CatTrainer(Trainer):
         """Adds the objective's metrics, over all processes, to what the Trainer logs."""
         kind = "eval" if any(key.startswith("eval_") for key in logs) else "train"
         if kind == "eval" or "loss" in logs:
-            sums = torch.tensor([astuple(self.tallies[kind])], dtype=torch.float32, device=self.args.device)
+            sums = torch.tensor(
+                [astuple(self.tallies[kind])], dtype=torch.float32, device=self.args.device
+            )
             total = Tally(*self.accelerator.gather(sums).double().sum(0).tolist())
             if total.traces or total.skipped:
                 prefix = "eval_" if kind == "eval" else ""

@@ -1,4 +1,6 @@
-"""Settings of Ray's, before it is imported: several nodes share one machine here, perhaps a busy one."""
+"""Settings of Ray's, before it is imported: several nodes share one machine here, perhaps a busy
+one.
+"""
 
 import os
 

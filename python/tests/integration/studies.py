@@ -1,4 +1,6 @@
-"""A study of seconds with every kind of step, a cluster to do it on, and what two studies are compared by."""
+"""A study of seconds with every kind of step, a cluster to do it on, and what two studies are
+compared by.
+"""
 
 import contextlib
 import fcntl
@@ -66,8 +68,12 @@ checkpoints = { every = 4 }
 """
 
 MANY_CELLS = (
-    STUDY.replace('{ objective = "bfs", prior = "fitted" }, { objective = "auto" }', '{ objective = "ua" }')
-    .replace('strategies = ["bfs", "dfs"]', 'strategies = ["pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"]')
+    STUDY.replace(
+        '{ objective = "bfs", prior = "fitted" }, { objective = "auto" }', '{ objective = "ua" }'
+    )
+    .replace(
+        'strategies = ["bfs", "dfs"]', 'strategies = ["pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"]'
+    )
     .replace("budgets = [32]", "budgets = [16, 32, 64, 128]")
     .replace("limit = 20", "limit = 33")
 )
@@ -75,7 +81,9 @@ MANY_CELLS = (
 
 
 def words(letters="ABC", longest=4):
-    """A Metamath database whose theorems are words, proved letter by letter: what a small model learns in seconds."""
+    """A Metamath database whose theorems are words, proved letter by letter: what a small model
+    learns in seconds.
+    """
 
     def formula(word):
         return " ".join(["wT", *(f"w{letter}" for letter in reversed(word))])
@@ -83,9 +91,18 @@ def words(letters="ABC", longest=4):
     def proof(word):
         return f"{formula(word[1:])} {proof(word[1:])} step{word[0]}" if word else "top"
 
-    lines = [f"$c |- wff T {' '.join(letters)} $.", "$v p $.", "wp $f wff p $.", "wT $a wff T $.", "top $a |- T $."]
+    lines = [
+        f"$c |- wff T {' '.join(letters)} $.",
+        "$v p $.",
+        "wp $f wff p $.",
+        "wT $a wff T $.",
+        "top $a |- T $.",
+    ]
     for letter in letters:
-        lines += [f"w{letter} $a wff {letter} p $.", f"${{ e{letter} $e |- p $. step{letter} $a |- {letter} p $. $}}"]
+        lines += [
+            f"w{letter} $a wff {letter} p $.",
+            f"${{ e{letter} $e |- p $. step{letter} $a |- {letter} p $. $}}",
+        ]
     for length in range(1, longest + 1):
         for word in map("".join, itertools.product(letters, repeat=length)):
             lines.append(f"t{word} $p |- {' '.join(word)} T $= {proof(word)} $.")
@@ -96,12 +113,18 @@ def words(letters="ABC", longest=4):
 def place_of(study, database):
     """A folder with a study that one process has done in `alone`; the current one meanwhile."""
     # In memory, where there is such a place: nobody waits for a disk in the middle of a step.
-    folder = Path(tempfile.mkdtemp(prefix="studies-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    folder = Path(
+        tempfile.mkdtemp(prefix="studies-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    )
     (folder / "study.toml").write_text(study)
     (folder / "words.mm").write_text(database)
     before = os.getcwd()
     os.chdir(folder)
-    done = subprocess.run([PROGRAM, "run", "study.toml", "--out", "alone", "--device", "cpu"], capture_output=True, text=True)
+    done = subprocess.run(
+        [PROGRAM, "run", "study.toml", "--out", "alone", "--device", "cpu"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     yield folder
     os.chdir(before)
@@ -114,13 +137,13 @@ def results(study):
     for part in ("data", "models", "calibration", "cells", "tune"):
         for parent, _, names in os.walk(study / part):
             for name in names:
-                if name.startswith(".") or name.endswith(("times.jsonl", "timing.json", "manifest.json")):
+                if name.startswith(".") or name.endswith(
+                    ("times.jsonl", "timing.json", "manifest.json")
+                ):
                     continue
                 path = os.path.join(parent, name)
                 with open(path, "rb") as file:
-                    lines = file.readlines()
-                # Trees are kept in the order in which searches ended.
-                found[os.path.relpath(path, study)] = sorted(set(lines)) if name.endswith("trees.jsonl") else lines
+                    found[os.path.relpath(path, study)] = file.readlines()
     tables = study / "report" / "tables"
     for name in os.listdir(tables):
         found[f"tables/{name}"] = (tables / name).read_bytes()
@@ -130,14 +153,20 @@ def results(study):
 def outline(study, experiment="study.toml"):
     """The plan of a study, as data."""
     asked = [PROGRAM, "run", experiment, "--out", str(study), "--dry-run", "--json"]
-    return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)["steps"]
+    return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)[
+        "steps"
+    ]
 
 
 def timed(address, name, experiment="study.toml"):
-    """Runs the study; the seconds from its first task's beginning to its last one's end, and those of each task."""
+    """Runs the study; the seconds from its first task's beginning to its last one's end, and those
+    of each task.
+    """
     arguments = [PROGRAM, "run", experiment, "--out", name, "--device", "cpu", "--ray", address]
     environment = {**os.environ, "CATAMOUNT_PYTHON": sys.executable}
-    run = subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     tasks, begun, ended = [], 0.0, 0.0
     for line in run.stderr:
         found = ENDED.match(line.strip())
@@ -178,9 +207,12 @@ def is_done(study, step):
 
 
 def freeze(study, step, whom="program"):
-    """Waits for a step to be under way, and stops the program that does it, or Ray's worker that started the program."""
+    """Waits for a step to be under way, and stops the program that does it, or Ray's worker that
+    started the program.
+    """
     with contextlib.suppress(PermissionError):
-        # A step lasts a tenth of a second: on a busy machine it would be over before this thread had its turn.
+        # A step lasts a tenth of a second: on a busy machine it would be over before this thread
+        # had its turn.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
     deadline = time.monotonic() + 60
     while True:
@@ -192,13 +224,17 @@ def freeze(study, step, whom="program"):
                 frozen.send_signal(signal.SIGSTOP)
             return process, {parent.pid for parent in above}
         except (OSError, ValueError, psutil.NoSuchProcess):
-            assert time.monotonic() < deadline and not is_done(study, step), f"{step} was over before it was caught"
+            assert time.monotonic() < deadline and not is_done(study, step), (
+                f"{step} was over before it was caught"
+            )
             time.sleep(0.001)
 
 
 @contextlib.contextmanager
 def held(study, step):
-    """Keeps a step from going on as long as this lasts: whoever does it waits for a lock, however quick it would have been."""
+    """Keeps a step from going on as long as this lasts: whoever does it waits for a lock, however
+    quick it would have been.
+    """
     with open(study / "steps" / f".{step}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -226,7 +262,9 @@ def under_way(step):
 
 
 class Nodes:
-    """A cluster whose head has no room for work, and nodes of one processor each. Starting is what takes time: it is kept."""
+    """A cluster whose head has no room for work, and nodes of one processor each. Starting is what
+    takes time: it is kept.
+    """
 
     def __init__(self, cpus=1):
         self.cluster, self.nodes, self.cpus = None, [], cpus
@@ -249,7 +287,9 @@ class Nodes:
         return self.cluster.address
 
     def add(self, environment):
-        node = self.cluster.add_node(num_cpus=self.cpus, memory=2 << 30, include_log_monitor=False, env_vars=environment)
+        node = self.cluster.add_node(
+            num_cpus=self.cpus, memory=2 << 30, include_log_monitor=False, env_vars=environment
+        )
         self.nodes.append((node, environment))
         return node
 

@@ -1,4 +1,6 @@
-"""catamount.hf: the collator, the gradient, accumulation, processes, precision, adapters, the example."""
+"""catamount.hf: the collator, the gradient, accumulation, processes, precision, adapters, the
+example.
+"""
 
 import functools
 import json
@@ -39,7 +41,9 @@ COURSE = {"max_steps": 12, "learning_rate": 3e-3, "optim": "adamw_torch"}
 
 @functools.cache
 def warm():
-    """Parameters after a short warm-up: of a random model every tactic is so unlikely that all weights are 1."""
+    """Parameters after a short warm-up: of a random model every tactic is so unlikely that all
+    weights are 1.
+    """
     given = os.environ.get("CATAMOUNT_WARM_MODEL")
     if given:
         return torch.load(given)
@@ -49,7 +53,11 @@ def warm():
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3)
     for _ in range(40):
         optimizer.zero_grad()
-        net(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=batch["labels"]).loss.backward()
+        net(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["attention_mask"],
+            labels=batch["labels"],
+        ).loss.backward()
         optimizer.step()
     return net.state_dict()
 
@@ -69,8 +77,10 @@ def whole(tmp_path_factory):
 
 def arguments(folder, **changes):
     settings = {
-        "per_device_train_batch_size": 8, "max_steps": 1, "learning_rate": 0.1, "optim": "sgd", "max_grad_norm": 0.0,
-        "lr_scheduler_type": "constant", "save_strategy": "no", "report_to": "none", "use_cpu": True, "disable_tqdm": True,
+        "per_device_train_batch_size": 8, "max_steps": 1, "learning_rate": 0.1, "optim": "sgd",
+        "max_grad_norm": 0.0,
+        "lr_scheduler_type": "constant", "save_strategy": "no", "report_to": "none",
+        "use_cpu": True, "disable_tqdm": True,
         "logging_steps": 1, "seed": 0, **changes,
     }  # fmt: skip
     return TrainingArguments(output_dir=str(folder), **settings)
@@ -110,18 +120,22 @@ def distance(a, b):
 
 
 def log_j(logp, budget):
-    """log P(sum of geometric waits <= N), differentiable: what the weights are the derivative of."""
+    """log P(sum of geometric waits <= N), differentiable: weights are its derivative."""
     p = logp.exp()
     live = [torch.ones((), dtype=logp.dtype)] + [torch.zeros((), dtype=logp.dtype)] * len(p)
     for _ in range(budget):
         live = [
-            (live[t] * (1 - p[t]) if t < len(p) else live[t]) + (live[t - 1] * p[t - 1] if t else 0.0) for t in range(len(p) + 1)
+            (live[t] * (1 - p[t]) if t < len(p) else live[t])
+            + (live[t - 1] * p[t - 1] if t else 0.0)
+            for t in range(len(p) + 1)
         ]
     return live[-1].log()
 
 
 def by_hand(net, budget):
-    """The gradient of the mean over tactics of -log J, from autograd through the dynamic program itself."""
+    """The gradient of the mean over tactics of -log J, from autograd through the dynamic program
+    itself.
+    """
     net = net.double()
     net.zero_grad()
     total, tactics = 0.0, 0
@@ -129,7 +143,9 @@ def by_hand(net, budget):
         logp = []
         for prompt, tactic in zip(trace["prompts"], trace["tactics"]):
             ids = torch.tensor([prompt + tactic])
-            tokens = net(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+            tokens = (
+                net(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+            )
             logp.append(tokens[len(prompt) - 1 :].sum())
         total = total - log_j(torch.stack(logp), budget)
         tactics += len(logp)
@@ -141,8 +157,13 @@ def test_the_collator_keeps_traces_together_and_hides_prompts():
     data = TraceDataset(TRACES, TOKENIZER)
     batch = TraceCollator(TOKENIZER, pad_to_multiple_of=8)([data[0], data[5]])
     rows = len(data[0]["tactics"]) + len(data[5]["tactics"])
-    assert {len(value) for value in batch.values()} == {rows} and batch["input_ids"].shape[1] % 8 == 0
-    assert batch["step"].tolist() == [*range(len(data[0]["tactics"])), *range(len(data[5]["tactics"]))]
+    assert {len(value) for value in batch.values()} == {rows} and batch["input_ids"].shape[
+        1
+    ] % 8 == 0
+    assert batch["step"].tolist() == [
+        *range(len(data[0]["tactics"])),
+        *range(len(data[5]["tactics"])),
+    ]
     for row, tactic in zip(batch["labels"], data[0]["tactics"] + data[5]["tactics"]):
         assert row[row != -100].tolist() == tactic and tactic[-1] == TOKENIZER.eos_token_id
     torn = batch["step"][1:]
@@ -152,7 +173,9 @@ def test_the_collator_keeps_traces_together_and_hides_prompts():
 
 def test_long_steps_are_dropped_and_counted():
     full = TraceDataset(TRACES, TOKENIZER)
-    longest = max(len(p) + len(t) for item in full for p, t in zip(item["prompts"], item["tactics"]))
+    longest = max(
+        len(p) + len(t) for item in full for p, t in zip(item["prompts"], item["tactics"])
+    )
     cut = TraceDataset(TRACES, TOKENIZER, max_tokens=longest - 1)
     assert cut.dropped >= 1 and cut.shortened >= 1
     with pytest.raises(ValueError, match="longer than max_tokens"):
@@ -171,7 +194,9 @@ def test_torch_weights_are_constants_of_the_tensors_kind():
     logp = torch.tensor([-0.5, -2.0, -1.0], requires_grad=True)
     weights = catamount.weights(logp, torch.tensor([2, 1]), budget=8)
     assert weights.dtype == torch.float32 and not weights.requires_grad
-    np.testing.assert_allclose(weights.numpy(), catamount.weights([-0.5, -2.0, -1.0], [2, 1], budget=8), rtol=1e-6)
+    np.testing.assert_allclose(
+        weights.numpy(), catamount.weights([-0.5, -2.0, -1.0], [2, 1], budget=8), rtol=1e-6
+    )
     assert catamount.weigh(logp.bfloat16(), [2, 1], budget=8).weights.dtype == torch.bfloat16
     assert catamount.weigh(logp, [2, 1], budget=8).feasible.dtype == torch.bool
 
@@ -186,9 +211,26 @@ def processes(script, folder):
     """What a script leaves that two processes run."""
     torch.save(warm(), folder / "warm.pt")
     path = Path(__file__).with_name(script)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(path)]
-    environment = {**os.environ, "CATAMOUNT_WARM_MODEL": str(folder / "warm.pt"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, str(folder / "two.pt")], capture_output=True, text=True, timeout=500, env=environment)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        str(path),
+    ]
+    environment = {
+        **os.environ,
+        "CATAMOUNT_WARM_MODEL": str(folder / "warm.pt"),
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [*command, str(folder / "two.pt")],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     saved = torch.load(folder / "two.pt")
     assert saved["processes"] == 2
@@ -228,7 +270,10 @@ def test_the_data_parallel_preset_takes_the_same_course_on_two_processes_as_on_o
 def test_the_data_parallel_preset_shares_a_batch_or_says_why_not(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     settings = data_parallel(batch=64, at_once=4)
-    assert settings["per_device_train_batch_size"] == 4 and settings["gradient_accumulation_steps"] == 4
+    assert (
+        settings["per_device_train_batch_size"] == 4
+        and settings["gradient_accumulation_steps"] == 4
+    )
     with pytest.raises(ValueError, match="30 traces cannot be shared by 4 processes; 32 can"):
         data_parallel(batch=30)
     with pytest.raises(ValueError, match="share of 16 traces cannot be taken 3 at a time"):
@@ -243,7 +288,9 @@ def test_mixed_precision_stays_near(tmp_path, whole):
 def test_an_adapter_is_trained_and_the_base_is_not(tmp_path):
     from peft import LoraConfig, get_peft_model
 
-    net = get_peft_model(model(), LoraConfig(r=4, task_type="CAUSAL_LM", target_modules="all-linear"))
+    net = get_peft_model(
+        model(), LoraConfig(r=4, task_type="CAUSAL_LM", target_modules="all-linear")
+    )
     before = parameters(net)
     after = parameters(train(tmp_path, net, max_steps=3).model)
     changed = {name for name in before if not torch.equal(before[name], after[name])}
@@ -252,19 +299,39 @@ def test_an_adapter_is_trained_and_the_base_is_not(tmp_path):
 
 def test_metrics_evaluation_and_weights_computed_beforehand(tmp_path):
     net = model()
-    rows = write_weight_column(tmp_path / "w.jsonl", TRACES, net, TOKENIZER, objective="bfs", budget=8)
+    rows = write_weight_column(
+        tmp_path / "w.jsonl", TRACES, net, TOKENIZER, objective="bfs", budget=8
+    )
     assert [json.loads(line) for line in (tmp_path / "w.jsonl").read_text().splitlines()] == rows
     items = TraceDataset(TRACES, TOKENIZER).items
-    seen = [[*prompt, *tactic] for item in items for prompt, tactic in zip(item["prompts"], item["tactics"])]
+    seen = [
+        [*prompt, *tactic]
+        for item in items
+        for prompt, tactic in zip(item["prompts"], item["tactics"])
+    ]
     assert [row["input_ids"] for row in rows] == seen
-    assert [sum(row["completion_mask"]) for row in rows] == [len(t) for item in items for t in item["tactics"]]
-    assert all(row["prompt"].endswith(":::") and row["completion"].endswith("<|endoftext|>") for row in rows)
+    assert [sum(row["completion_mask"]) for row in rows] == [
+        len(t) for item in items for t in item["tactics"]
+    ]
+    assert all(
+        row["prompt"].endswith(":::") and row["completion"].endswith("<|endoftext|>")
+        for row in rows
+    )
     weights = [[row["weight"] for row in rows if row["name"] == trace.name] for trace in TRACES]
     start = parameters(net)
     online = train(tmp_path)
     assert 0 < min(row["weight"] for row in rows) < 0.9
-    frozen = train(tmp_path, data=TraceDataset(TRACES, TOKENIZER, weights=weights), keywords={"objective": "ce", "budget": None})
-    assert distance(gradient(start, parameters(frozen.model)), gradient(start, parameters(online.model))) < 1e-4
+    frozen = train(
+        tmp_path,
+        data=TraceDataset(TRACES, TOKENIZER, weights=weights),
+        keywords={"objective": "ce", "budget": None},
+    )
+    assert (
+        distance(
+            gradient(start, parameters(frozen.model)), gradient(start, parameters(online.model))
+        )
+        < 1e-4
+    )
     entry = online.state.log_history[0]
     logp, lengths = score(model(), TOKENIZER, TRACES)
     answer = catamount.weigh(logp, lengths, budget=8)
@@ -301,11 +368,17 @@ def test_a_transformers_model_samples_by_seed_and_says_its_probability():
     state = TRACES[0].steps[0].state
     four = policy([(state, 4, 11)])[0]
     two = policy([(state, 2, 11)])[0]
-    assert [tactic for tactic, *_ in two] == [tactic for tactic, *_ in four[:2]] and len({tactic for tactic, *_ in four}) > 1
-    assert [logp for _, logp, _ in two] == pytest.approx([logp for _, logp, _ in four[:2]], rel=1e-5)
+    assert [tactic for tactic, *_ in two] == [tactic for tactic, *_ in four[:2]] and len(
+        {tactic for tactic, *_ in four}
+    ) > 1
+    assert [logp for _, logp, _ in two] == pytest.approx(
+        [logp for _, logp, _ in four[:2]], rel=1e-5
+    )
     together = policy([("h1:a1 |- a1 and a longer one", 3, 5), (state, 4, 11)])[1]
     assert [tactic for tactic, *_ in together] == [tactic for tactic, *_ in four]
-    data = TraceDataset([catamount.Trace("t", [catamount.Step(state, tactic) for tactic, *_ in four])], TOKENIZER)
+    data = TraceDataset(
+        [catamount.Trace("t", [catamount.Step(state, tactic) for tactic, *_ in four])], TOKENIZER
+    )
     checked = 0
     for (_, logp, tokens), tactic in zip(four, data[0]["tactics"]):
         if tokens == len(tactic):
@@ -313,18 +386,33 @@ def test_a_transformers_model_samples_by_seed_and_says_its_probability():
             ids = data[0]["prompts"][0] + tactic
             scores = net(torch.tensor([ids])).logits[0].detach().double().log_softmax(-1)
             start = len(data[0]["prompts"][0])
-            assert logp == pytest.approx(sum(float(scores[i - 1, ids[i]]) for i in range(start, len(ids))), rel=1e-4)
+            assert logp == pytest.approx(
+                sum(float(scores[i - 1, ids[i]]) for i in range(start, len(ids))), rel=1e-4
+            )
     assert checked
 
 
 def test_the_example_takes_a_single_step(tmp_path):
-    """Fewer steps than a line of the log used to end in an IndexError, and none at all in whole epochs."""
-    command = [sys.executable, str(EXAMPLES / "train_hf.py"), "--warm-up", "1", "--out", str(tmp_path)]
+    """Fewer steps than a line of the log used to end in an IndexError, and none at all in whole
+    epochs.
+    """
+    command = [
+        sys.executable,
+        str(EXAMPLES / "train_hf.py"),
+        "--warm-up",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    one = subprocess.run([*command, "--steps", "1"], capture_output=True, text=True, timeout=500, env=environment)
+    one = subprocess.run(
+        [*command, "--steps", "1"], capture_output=True, text=True, timeout=500, env=environment
+    )
     assert one.returncode == 0, one.stderr[-3000:]
     assert json.loads(one.stdout.strip().splitlines()[-1])["loss_last"] > 0
-    none = subprocess.run([*command, "--steps", "0"], capture_output=True, text=True, timeout=500, env=environment)
+    none = subprocess.run(
+        [*command, "--steps", "0"], capture_output=True, text=True, timeout=500, env=environment
+    )
     assert none.returncode != 0 and "at least one step, not 0" in none.stderr
 
 

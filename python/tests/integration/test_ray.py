@@ -15,7 +15,9 @@ import catamount.ray
 
 
 class Slow:
-    """Plays the demonstrated tactic half of the time, taking a moment for each batch; keeps a diary of where it ran."""
+    """Plays the demonstrated tactic half of the time, taking a moment for each batch; keeps a diary
+    of where it ran.
+    """
 
     def __init__(self, traces, diary, pause=0.1):
         self.right = {step.state: step.tactic for trace in traces for step in trace.steps}
@@ -54,7 +56,9 @@ def case(traces, database, tmp_path):
     diary = tmp_path / "diary"
     diary.mkdir()
     settings = {"database": database, "strategy": "bfs", "budget": 16}
-    catamount.search(traces, policy=Slow(traces, diary, 0.0), out=tmp_path / "one.jsonl", **settings)
+    catamount.search(
+        traces, policy=Slow(traces, diary, 0.0), out=tmp_path / "one.jsonl", **settings
+    )
     return traces, diary, settings
 
 
@@ -78,7 +82,13 @@ def test_a_node_is_killed_and_the_log_is_the_same(cluster, case, tmp_path):
     killer.start()
     policy = Slow(traces, diary)
     result = catamount.ray.search(
-        traces, policy=policy, out=tmp_path / "many.jsonl", workers=2, chunk=2, progress=seen.append, **settings
+        traces,
+        policy=policy,
+        out=tmp_path / "many.jsonl",
+        workers=2,
+        chunk=2,
+        progress=seen.append,
+        **settings,
     )
     killer.join(timeout=60)
     assert killed.is_set()
@@ -109,10 +119,14 @@ def test_an_interrupted_run_goes_on_where_the_log_ends(cluster, case, tmp_path):
             raise Enough
 
     with pytest.raises(Enough):
-        catamount.ray.search(traces, policy=policy, out=log, workers=1, chunk=1, progress=stop, **settings)
+        catamount.ray.search(
+            traces, policy=policy, out=log, workers=1, chunk=1, progress=stop, **settings
+        )
     assert len(log.read_text().splitlines()) == 3
     rest = []
-    catamount.ray.search(traces, policy=policy, out=log, workers=1, chunk=2, progress=rest.append, **settings)
+    catamount.ray.search(
+        traces, policy=policy, out=log, workers=1, chunk=2, progress=rest.append, **settings
+    )
     assert len(rest) == len(traces) - 3
     assert log.read_bytes() == (tmp_path / "one.jsonl").read_bytes()
 
@@ -146,7 +160,16 @@ def test_a_policy_made_in_the_worker_and_trees(cluster, case, tmp_path):
     catamount.search(traces, policy=policy, out=tmp_path / "alone.jsonl", trees=True, **settings)
     factory = functools.partial(Slow, traces, diary, 0.0)
     catamount.ray.search(
-        traces, policy=policy, policy_factory=factory, out=tmp_path / "many.jsonl", workers=1, chunk=5, trees=True, **settings
+        traces,
+        policy=policy,
+        policy_factory=factory,
+        out=tmp_path / "many.jsonl",
+        workers=1,
+        chunk=5,
+        trees=True,
+        **settings,
     )
     assert (tmp_path / "many.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
-    assert catamount.read_trees(tmp_path / "many.jsonl") == catamount.read_trees(tmp_path / "alone.jsonl")
+    assert catamount.read_trees(tmp_path / "many.jsonl") == catamount.read_trees(
+        tmp_path / "alone.jsonl"
+    )

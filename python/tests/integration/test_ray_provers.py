@@ -1,5 +1,6 @@
-"""Prover workers of their own on a real Ray cluster of two nodes: whatever becomes of them, the study is the one that a process
-with a prover of its own makes."""
+"""Prover workers of their own on a real Ray cluster of two nodes: whatever becomes of them, the
+study is the one that a process with a prover of its own makes.
+"""
 
 import json
 import os
@@ -35,8 +36,9 @@ def nodes():
 
 
 def services():
-    """The services of prover workers that run now, each with the worker of Ray's that started it."""
-    return [(process, process.parent()) for process, arguments in programs("serve") if "--tied" in arguments]
+    """The services of prover workers that run now, each with Ray's worker that started it."""
+    tied = [process for process, arguments in programs("serve") if "--tied" in arguments]
+    return [(process, process.parent()) for process in tied]
 
 
 def advance(process, log, lines):
@@ -56,7 +58,9 @@ def kill(study, killed):
             victim = services()[0][which]
             killed.append(victim.pid)
             victim.kill()
-            while len(services()) < 2 or any(process.pid in killed for pair in services() for process in pair):
+            while len(services()) < 2 or any(
+                process.pid in killed for pair in services() for process in pair
+            ):
                 time.sleep(0.05)
     finally:
         # Whatever went wrong here is to fail the test, not to hang it.
@@ -68,7 +72,9 @@ def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
     study, killed = place / "provers", []
     killer = threading.Thread(target=kill, args=(study, killed), daemon=True)
     killer.start()
-    catamount.ray.run("study.toml", out=study.name, address=address, device="cpu", program=[PROGRAM], provers=2)
+    catamount.ray.run(
+        "study.toml", out=study.name, address=address, device="cpu", program=[PROGRAM], provers=2
+    )
     assert len(killed) == 2, "nothing was disturbed"
     assert results(study) == results(place / "alone")
     uses = json.loads((study / "provers.json").read_text())
@@ -79,7 +85,9 @@ def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
     assert not services()
 
 
-@pytest.mark.skipif("CATAMOUNT_CLUSTER_FAULTS" not in os.environ, reason="`make test-cluster` does it")
+@pytest.mark.skipif(
+    "CATAMOUNT_CLUSTER_FAULTS" not in os.environ, reason="`make test-cluster` does it"
+)
 def test_provers_are_found_where_the_folder_is_not_seen(place, nodes):
     options = {"address": nodes.ready({}, {}), "device": "cpu", "program": [PROGRAM], "provers": 2}
     catamount.ray.run("study.toml", out="objects", objects=True, **options)
@@ -89,5 +97,12 @@ def test_provers_are_found_where_the_folder_is_not_seen(place, nodes):
 
 def test_more_provers_than_there_is_room_for_are_refused(place, nodes):
     with pytest.raises(RuntimeError, match="no room for 4 prover workers beside the steps"):
-        catamount.ray.run("study.toml", out="crowded", address=nodes.ready({}, {}), device="cpu", program=[PROGRAM], provers=4)
+        catamount.ray.run(
+            "study.toml",
+            out="crowded",
+            address=nodes.ready({}, {}),
+            device="cpu",
+            program=[PROGRAM],
+            provers=4,
+        )
     assert not (place / "crowded" / "data").exists()

@@ -1,4 +1,6 @@
-"""Whole studies on a real Ray cluster of several nodes: the same folder as one process makes, whatever happens on the way."""
+"""Whole studies on a real Ray cluster of several nodes: the same folder as one process makes,
+whatever happens on the way.
+"""
 
 import os
 import re
@@ -33,9 +35,11 @@ from catamount.cluster import Bridge, Task, watch
 CELL = "cell-bfs+fitted-dfs-n32"
 PLAIN: dict[str, str] = {}
 
-# Minutes of waiting for what does not answer, on a cluster of one's own: `make test-cluster` does it.
+# Minutes of waiting for what does not answer, on a cluster of one's own: `make test-cluster` does
+# it.
 patient = pytest.mark.skipif(
-    "CATAMOUNT_CLUSTER_FAULTS" not in os.environ, reason="set CATAMOUNT_CLUSTER_FAULTS, or run `make test-cluster`"
+    "CATAMOUNT_CLUSTER_FAULTS" not in os.environ,
+    reason="set CATAMOUNT_CLUSTER_FAULTS, or run `make test-cluster`",
 )
 
 
@@ -67,7 +71,9 @@ def test_nodes_that_are_killed_in_a_step_lose_nothing(place, nodes, capfd):
     steps = ["calibration-bfs-n32-t0.8", "branch-bfs+fitted", "tune-dfs-n32", CELL]
     address = nodes.ready(*[PLAIN] * (1 + len(steps)))
     study = place / "killed"
-    killers = [threading.Thread(target=nodes.kill_the_one_that_does, args=(study, step)) for step in steps]
+    killers = [
+        threading.Thread(target=nodes.kill_the_one_that_does, args=(study, step)) for step in steps
+    ]
     for killer in killers:
         killer.start()
     run(study.name, address)
@@ -84,7 +90,9 @@ def test_files_travel_where_the_folder_is_not_seen(place, nodes):
 
 
 def test_seeds_are_done_side_by_side(place, nodes, capfd):
-    few = MANY_CELLS.replace('"pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"', '"bfs", "dfs"').replace("16, 32, 64, 128", "16")
+    few = MANY_CELLS.replace(
+        '"pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"', '"bfs", "dfs"'
+    ).replace("16, 32, 64, 128", "16")
     (place / "seeds.toml").write_text("seeds = [3, 11]\n" + few)
     alone = [PROGRAM, "run", "seeds.toml", "--out", "seeds-alone", "--device", "cpu"]
     subprocess.run(alone, check=True, capture_output=True)
@@ -110,7 +118,10 @@ def test_a_step_that_hangs_is_given_to_another(place, nodes, whom, capfd):
     run(study.name, address, patience=3)
     freezer.join()
     said = capfd.readouterr().err
-    assert "cell bfs+fitted dfs n32: no sign of life from" in said and "for 3 s; it is done again elsewhere" in said
+    assert (
+        "cell bfs+fitted dfs n32: no sign of life from" in said
+        and "for 3 s; it is done again elsewhere" in said
+    )
     assert results(study) == results(place / "alone")
 
 
@@ -134,8 +145,11 @@ def test_a_node_with_a_full_disk_hands_its_steps_on(place, nodes, objects, capfd
 def test_what_fails_on_two_nodes_is_a_failure(place, nodes):
     address = nodes.ready(PLAIN, PLAIN)
     study = unfinished(place, "fails", "branch-ce")
-    broken = 'case "$*" in *"--only branch-ce"*) echo "the card has fallen off the bus" >&2; exit 3;; esac'
-    with pytest.raises(RuntimeError, match="branch ce on .*exit status 3: the card has fallen off the bus"):
+    said = 'echo "the card has fallen off the bus" >&2; exit 3'
+    broken = f'case "$*" in *"--only branch-ce"*) {said};; esac'
+    with pytest.raises(
+        RuntimeError, match="branch ce on .*exit status 3: the card has fallen off the bus"
+    ):
         run(study.name, address, program=wrapped(place, "broken", broken))
     run(study.name, address)
     assert results(study) == results(place / "alone")
@@ -147,9 +161,29 @@ def test_a_file_that_ray_loses_is_sent_again(place, nodes):
     try:
         study = unfinished(place, "evicted", "branch-ce")
         step = next(step for step in outline(study) if step["id"] == "branch-ce")
-        arguments = ["step", "study.toml", "--out", str(study), "--device", "cpu", "--tied", "--only", step["id"]]
-        order = {"number": 1, "name": step["name"], "arguments": arguments, "needs": {**step["needs"], "gpus": 0.0}}
-        order |= {"inputs": step["inputs"], "outputs": step["outputs"], "folder": str(study), "provers": False}
+        arguments = [
+            "step",
+            "study.toml",
+            "--out",
+            str(study),
+            "--device",
+            "cpu",
+            "--tied",
+            "--only",
+            step["id"],
+        ]
+        order = {
+            "number": 1,
+            "name": step["name"],
+            "arguments": arguments,
+            "needs": {**step["needs"], "gpus": 0.0},
+        }
+        order |= {
+            "inputs": step["inputs"],
+            "outputs": step["outputs"],
+            "folder": str(study),
+            "provers": False,
+        }
         heard = []
         hello = {"program": [PROGRAM], "here": str(place), "objects": True, "patience": 60.0}
         bridge = Bridge(hello, lambda kind, value: heard.append((kind, value)))
@@ -164,8 +198,8 @@ def test_a_file_that_ray_loses_is_sent_again(place, nodes):
                 return [ray.put(ray.get(reference)) for reference in references]
 
         owner = Owner.remote()
-        for path, (mark, reference) in known.items():
-            known[path] = (mark, ray.get(owner.keep.remote([reference]))[0])
+        for content, reference in known.items():
+            known[content] = ray.get(owner.keep.remote([reference]))[0]
         ray.kill(owner)
         bridge.begin(Task(order))
         while bridge.tasks:
@@ -209,7 +243,10 @@ def test_a_study_goes_on_after_the_head_is_started_anew(place, nodes):
         program = under_way("branch-bfs+fitted")
         nodes.kill_the_head()
         said = driver.communicate(timeout=60)[1]
-        assert driver.returncode == 2 and "the Ray cluster is gone: its head has ended, or was started anew" in said, said
+        assert (
+            driver.returncode == 2
+            and "the Ray cluster is gone: its head has ended, or was started anew" in said
+        ), said
         program.kill()
         nodes.shutdown()
     run(study.name, nodes.ready(PLAIN, PLAIN))
@@ -241,7 +278,8 @@ def test_what_cannot_work_is_refused_before_anything_is_done(place, nodes):
     said = refused(address, device="cuda")
     assert "no node has room for warm-up" in said and "0 cards" in said
     node = next(node for node, environment in nodes.nodes if environment)
-    other = '[ -n "$OTHER" ] && { "$program" "$@" | sed "s/\\"version\\":\\"[^\\"]*\\"/\\"version\\":\\"9.9.9\\"/"; exit; }'
+    version = 's/\\"version\\":\\"[^\\"]*\\"/\\"version\\":\\"9.9.9\\"/'
+    other = f'[ -n "$OTHER" ] && {{ "$program" "$@" | sed "{version}"; exit; }}'
     said = refused(address, program=wrapped(place, "other", other))
     assert f"({node.node_id[:8]}) has catamount 9.9.9" in said
     (place / "other-library").mkdir()

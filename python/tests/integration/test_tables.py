@@ -11,7 +11,9 @@ import catamount
 
 def test_a_log_is_a_data_frame(theorems, database, tmp_path):
     policy = catamount.ReplayPolicy(theorems, 0.5)
-    run = catamount.search(theorems, policy=policy, budget=16, database=database, out=tmp_path / "a.jsonl")
+    run = catamount.search(
+        theorems, policy=policy, budget=16, database=database, out=tmp_path / "a.jsonl"
+    )
     frame = pandas.DataFrame(catamount.read_log(tmp_path / "a.jsonl"))
     assert len(frame) == len(run.records) and frame["proved"].sum() == run.proved
     assert frame["expansions"].dtype == "int64" and frame["proved"].dtype == "bool"
@@ -23,5 +25,7 @@ def test_the_notebook_runs(tmp_path):
     path = Path(__file__).parents[2] / "examples" / "weights.ipynb"
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    printed = "".join(o.get("text", "") for c in notebook.cells if c.cell_type == "code" for o in c.outputs)
+    printed = "".join(
+        o.get("text", "") for c in notebook.cells if c.cell_type == "code" for o in c.outputs
+    )
     assert "gain of B" in printed

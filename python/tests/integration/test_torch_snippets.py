@@ -1,4 +1,4 @@
-"""The Python of the documentation that needs torch, run with a model of a few thousand parameters."""
+"""The documentation's Python that needs torch, run with a model of a few thousand parameters."""
 
 import sys
 from pathlib import Path
@@ -19,11 +19,18 @@ args = TrainingArguments("out", max_steps=1, report_to="none", use_cpu=True)
 """
 
 
-@pytest.mark.parametrize("page", [page for page in pages() if any("torch" in block.marks for block in blocks(page))])
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if any("torch" in block.marks for block in blocks(page))]
+)
 def test_what_a_page_says_works(page, tmp_path):
     model().save_pretrained(tmp_path / "model")
     TOKENIZER.save_pretrained(tmp_path / "model")
-    for name in ("train.jsonl", "valid.jsonl", "test.jsonl", "leandojo_benchmark_4/random/train.json"):
+    for name in (
+        "train.jsonl",
+        "valid.jsonl",
+        "test.jsonl",
+        "leandojo_benchmark_4/random/train.json",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         catamount.write_traces(tmp_path / name, TRACES)
     (tmp_path / "set.mm").write_bytes(TOY.read_bytes())

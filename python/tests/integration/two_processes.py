@@ -1,4 +1,4 @@
-"""Training on as many processes as torch.distributed.run starts; test_hf.py starts it and compares."""
+"""Training on as many processes as torch.distributed.run starts, for test_hf.py to compare."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,12 @@ step = train(out.parent, per_device_train_batch_size=2, gradient_accumulation_st
 course = train(out.parent, **COURSE, **data_parallel(batch=4, at_once=2))
 if step.is_world_process_zero():
     taken = parameters(step.accelerator.unwrap_model(step.model))
-    found = {"processes": step.accelerator.num_processes, "parameters": taken, "step": losses(step), "course": losses(course)}
+    found = {
+        "processes": step.accelerator.num_processes,
+        "parameters": taken,
+        "step": losses(step),
+        "course": losses(course),
+    }
     torch.save(found, out)
 # Left to Python's end, the threads of the group may outlive what they use, and the process aborts.
 torch.distributed.barrier()

@@ -1,5 +1,7 @@
 //! The program `catamount`: the command line in a process of its own.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 pub const SMALL: &str = r#"
 name = "small"
+folds = 2
 model = { hidden = 32, layers = 1, vocab = 400, positions = 128, tokenizer = "symbols" }
 
 [evaluation]
@@ -29,6 +30,7 @@ objective = "ce"
 [[objectives]]
 objective = "bfs"
 prior = { kappa = 3 }
+probabilities = "cross-fitted"
 name = "a b"
 
 [[objectives]]
@@ -55,8 +57,23 @@ batch = { examples = 8, tokens = 256 }
 checkpoints = { every = 4, keep = 2 }
 "#;
 
-/// Everything of a study that clocks have no part in, by its path. Trees are compared as sets: they
-/// are kept in the order in which searches ended; manifests without the command that made them.
+/// A JSON object without some of its fields, and in a stamp without the hashes of files that have
+/// them.
+fn without(json: &[u8], fields: &[&str]) -> Vec<u8> {
+    let mut value: serde_json::Value = serde_json::from_slice(json).unwrap();
+    let object = value.as_object_mut().unwrap();
+    fields.iter().for_each(|field| drop(object.remove(*field)));
+    if let Some(outputs) = object.get_mut("outputs").and_then(|outputs| outputs.as_object_mut()) {
+        let timed = ["metrics.jsonl", "times.jsonl", "timing.json", ".manifest.json"];
+        outputs.retain(|path, _| {
+            !timed.iter().any(|ending| path.ends_with(ending)) && !path.contains("tfevents")
+        });
+    }
+    value.to_string().into_bytes()
+}
+
+/// Everything of a study that clocks have no part in, by its path: manifests without the command
+/// that made them, metrics without their speed, stamps without their seconds.
 pub fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fn below(root: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
         for entry in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
@@ -68,32 +85,31 @@ pub fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 && !name.ends_with("times.jsonl")
                 && !name.ends_with("timing.json")
                 && !name.contains("tfevents")
-                && !name.ends_with("metrics.jsonl")
             {
                 let mut bytes = fs::read(&path).unwrap();
-                if name.ends_with("trees.jsonl") {
-                    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
-                    lines.sort_unstable();
-                    lines.dedup();
-                    bytes = lines.concat();
+                if name.ends_with("metrics.jsonl") {
+                    let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+                    bytes = lines.flat_map(|line| without(line, &["tokens_per_s"])).collect();
                 }
                 if name.ends_with("manifest.json") {
-                    let mut manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-                    manifest.as_object_mut().unwrap().remove("command");
-                    bytes = manifest.to_string().into_bytes();
+                    bytes = without(&bytes, &["command"]);
+                }
+                if folder.ends_with("steps") {
+                    bytes = without(&bytes, &["seconds"]);
                 }
                 found.insert(path.strip_prefix(root).unwrap().to_path_buf(), bytes);
             }
         }
     }
     let mut found = BTreeMap::new();
-    for part in ["data", "models", "training", "cells"] {
+    for part in ["data", "models", "training", "scores", "cells", "steps"] {
         below(study, &study.join(part), &mut found);
     }
-    // Where something is chosen.
-    let tune = study.join("tune");
-    if tune.exists() {
-        below(study, &tune, &mut found);
+    // Where something is fitted or chosen.
+    for part in ["calibration", "tune"].map(|part| study.join(part)) {
+        if part.exists() {
+            below(study, &part, &mut found);
+        }
     }
     found
 }

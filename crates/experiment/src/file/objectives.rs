@@ -66,6 +66,7 @@ pub struct SamplingFile {
 #[serde(untagged, expecting = "a temperature, or \"deployed\" for that of the evaluation")]
 pub enum TemperatureFile {
     /// Set by hand.
+    #[schemars(schema_with = "trained_temperature")]
     Given(f64),
     /// That of the evaluation.
     Named(DeployedTemperature),
@@ -97,7 +98,7 @@ pub struct GivenPrior {
     pub kappa: f64,
     /// Probability that a miss is never recovered from.
     #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub absorption: f64,
 }
 
@@ -160,7 +161,7 @@ impl JsonSchema for PriorFile {
 #[serde(deny_unknown_fields, default)]
 pub struct TuneFile {
     /// Temperatures to sample every candidate at.
-    #[schemars(length(min = 1))]
+    #[schemars(schema_with = "super::temperatures")]
     pub temperatures: Vec<f64>,
     /// Objectives to train with; `ua` and the strategy's own if none are named.
     #[serde(with = "texts", skip_serializing_if = "Vec::is_empty")]
@@ -169,9 +170,10 @@ pub struct TuneFile {
     /// Whether the objective with its surrogate fitted to searches is a candidate.
     pub fitted: bool,
     /// Shares of the deployed budget to train for.
+    #[schemars(schema_with = "shares")]
     pub shares: Vec<f64>,
     /// Floors on the weights.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), inner(range(min = 0, max = 1)))]
     pub floors: Vec<f64>,
     /// At most so many validation theorems.
     #[schemars(range(min = 1))]
@@ -229,6 +231,17 @@ impl std::str::FromStr for ObjectiveName {
             },
         }
     }
+}
+
+fn trained_temperature(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": catamount_train::HOTTEST })
+}
+
+fn shares(_: &mut SchemaGenerator) -> Schema {
+    let items = serde_json::json!({
+        "type": "number", "exclusiveMinimum": 0, "maximum": crate::parse::SHARE,
+    });
+    json_schema!({ "type": "array", "items": items })
 }
 
 fn objectives(_: &mut SchemaGenerator) -> Schema {

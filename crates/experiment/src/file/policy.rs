@@ -20,6 +20,7 @@ pub struct PolicyFile {
     pub concurrency: usize,
     /// Longest wait for one answer, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = crate::parse::LONGEST), extend("exclusiveMinimum" = 0))]
     pub timeout: Option<f64>,
     /// How often a request that failed for a passing reason is sent again.
     #[serde(default = "retries")]

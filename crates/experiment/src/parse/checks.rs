@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Ten years, in seconds: longer is no limit at all.
-const LONGEST: f64 = 3.2e8;
+pub(crate) const LONGEST: f64 = 3.2e8;
 
 /// A setting that cannot be followed.
 pub(super) struct Refusal {
@@ -23,7 +23,10 @@ pub(super) fn between<T: PartialOrd + std::fmt::Display>(
     least: T,
     most: T,
 ) -> Checked<()> {
-    if value < least || value > most {
+    // What is not a number is in no range.
+    let range = least..=most;
+    if !range.contains(&value) {
+        let (least, most) = range.into_inner();
         return refuse(key, format!("is {value}; it must be from {least} to {most}"));
     }
     Ok(())

@@ -66,6 +66,17 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
     if traces != TraceChoice::Own && file.first.is_some() {
         return refuse("data.first", "is for the database's own proofs, not for a file of traces");
     }
+    let own = !matches!(traces, TraceChoice::Parts { .. });
+    for part in file.split.empty() {
+        // Whoever needs validation theorems says so.
+        if own && part != "valid" {
+            let purpose = if part == "test" { "searched" } else { "trained on" };
+            return refuse(
+                "data.split",
+                format!("is {}, which leaves nothing to be {purpose}", file.split),
+            );
+        }
+    }
     positive("data.first", file.first)?;
     positive("data.limit", file.limit)?;
     Ok(Data {

@@ -4,7 +4,7 @@ use catamount_calibration::LEAST_THEOREMS;
 use catamount_search::{Overrides, SettingError, Value};
 
 use super::checks::{Checked, Refusal, between, once, positive, refuse, seconds};
-use super::{BATCH, BUDGET, CONCURRENCY, ELSEWHERE, TACTIC};
+use super::{BATCH, BUDGET, CONCURRENCY, ELSEWHERE, TACTIC, TRIALS};
 use crate::experiment::Evaluation;
 use crate::file::EvaluationFile;
 
@@ -55,7 +55,7 @@ pub(super) fn evaluation(file: &EvaluationFile) -> Checked<Evaluation> {
         );
     }
     positive("evaluation.limit", file.limit)?;
-    between("evaluation.trials", file.trials, LEAST_THEOREMS, 1_000_000)?;
+    between("evaluation.trials", file.trials, LEAST_THEOREMS, TRIALS)?;
     Ok(Evaluation {
         strategies: file.strategies.clone(),
         budgets: file.budgets.clone(),

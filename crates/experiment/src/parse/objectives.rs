@@ -9,9 +9,9 @@ use catamount_search::{Overrides, StrategyKind, Value};
 use catamount_traces::Share;
 use catamount_train::{Probabilities, Recipe};
 
-use super::BUDGET;
 use super::checks::{Checked, Refusal, between, once, refuse};
 use super::evaluation::setting;
+use super::{BUDGET, SHARE};
 use crate::experiment::{Data, Evaluation, ObjectiveChoice, PriorChoice, TraceChoice, Tune, label};
 use crate::file::{
     AUTO, DataFile, DeployedTemperature, ExperimentFile, ObjectiveFile, ObjectiveName, PriorFile,
@@ -31,15 +31,14 @@ pub(super) fn objectives(
     let mut choices = Vec::new();
     for (index, file) in files.iter().enumerate() {
         let key = |name: &str| format!("objectives[{index}].{name}");
-        // What models a strategy is called as it is.
-        let own = |strategy: &StrategyKind| Some((strategy.name().parse().ok()?, Some(*strategy)));
+        let own = |strategy: &StrategyKind| (strategy.objective(), Some(*strategy));
         let trained: Vec<(Objective, Option<StrategyKind>)> = match file.objective {
             ObjectiveName::Auto => {
                 auto(index, file)?;
                 continue;
             }
             ObjectiveName::Of(objective) => vec![(objective, None)],
-            ObjectiveName::Matched => evaluation.strategies.iter().filter_map(own).collect(),
+            ObjectiveName::Matched => evaluation.strategies.iter().map(own).collect(),
         };
         if let Some(budget) = file.budget {
             between(&key("budget"), budget, 1, BUDGET)?;
@@ -217,8 +216,8 @@ pub(super) fn tune(file: &TuneFile, branch: &Recipe) -> Checked<Tune> {
     }
     once("tune.objectives", &file.objectives)?;
     for (index, &share) in file.shares.iter().enumerate() {
-        if !(share > 0.0 && share <= 4.0) {
-            let reason = format!("is {share}; it must be above 0 and at most 4");
+        if !(share > 0.0 && share <= SHARE) {
+            let reason = format!("is {share}; it must be above 0 and at most {SHARE}");
             return refuse(format!("tune.shares[{index}]"), reason);
         }
     }

@@ -217,6 +217,12 @@ fn official_parts_and_their_commit_are_read() {
 }
 
 #[test]
+fn what_is_no_number_is_in_no_range() {
+    let text = format!("{SHORT}\n[tune]\nfloors = [nan]\n");
+    assert!(refusal(&text).contains("tune.floors[0]: is NaN"), "{}", refusal(&text));
+}
+
+#[test]
 fn a_server_samples_adapters_and_nothing_else() {
     let served = format!("{SHORT}\n[policy]\nurl = \"http://127.0.0.1:8000\"\nconcurrency = 64\n");
     assert!(refusal(&served).contains("policy: a server serves one base"), "{}", refusal(&served));
@@ -228,7 +234,7 @@ fn a_server_samples_adapters_and_nothing_else() {
     // Cells that a server samples are other cells; models are the same.
     let here = Experiment::parse(&format!("{SHORT}{lora}"), "short.toml").unwrap();
     let keys = |experiment: &Experiment| -> Vec<(String, String)> {
-        let plan = crate::Plan::new(experiment, "source").unwrap();
+        let plan = crate::Plan::new(experiment, &crate::Inputs::named("source")).unwrap();
         plan.steps.iter().map(|p| (p.name.clone(), p.key.clone())).collect()
     };
     for ((name, there), (_, here)) in keys(&experiment).iter().zip(keys(&here)) {

@@ -6,7 +6,7 @@ use crate::presets::{PRESETS, preset};
 #[test]
 fn no_two_steps_of_a_preset_share_a_name_a_key_or_a_file() {
     for (name, ..) in PRESETS {
-        let plan = Plan::new(&preset(name).unwrap(), "source").unwrap();
+        let plan = Plan::new(&preset(name).unwrap(), &crate::Inputs::named("source")).unwrap();
         let mut seen = HashSet::new();
         for planned in &plan.steps {
             assert!(seen.insert(planned.name.clone()) && seen.insert(planned.key.clone()));
@@ -15,6 +15,25 @@ fn no_two_steps_of_a_preset_share_a_name_a_key_or_a_file() {
                 assert!(seen.insert(format!("file {}", file.display())), "{file:?}");
             }
         }
+    }
+}
+
+/// A base of other content is another warm-up, and so is everything after it; the data are the
+/// same.
+#[test]
+fn what_a_base_holds_is_in_the_keys() {
+    let text = "name = \"n\"\nfolds = 2\nprobabilities = \"cross-fitted\"\nobjectives = [{ \
+                objective = \"bfs\" }]\ndata = { environment = \"metamath\", database = \"x.mm\" \
+                }\nmodel = { base = \"b\" }\n";
+    let experiment = Experiment::parse(text, "x.toml").unwrap();
+    let of = |base: &str| {
+        let inputs = Inputs { source: "source".into(), base: Some(base.into()) };
+        Plan::new(&experiment, &inputs).unwrap().steps
+    };
+    let (one, other) = (of("one"), of("other"));
+    assert!(one.iter().any(|planned| matches!(planned.step, Step::Fold(_))));
+    for (one, other) in one.iter().zip(&other) {
+        assert_eq!(one.key == other.key, one.step == Step::Data, "{}", one.name);
     }
 }
 
@@ -31,7 +50,7 @@ fn names_cannot_escape_or_evict() {
              {{ base = \"b\" }}\nevaluation = {{ budgets = [16, 64] }}\n{objectives}"
     );
     let experiment = Experiment::parse(&text, "x.toml").unwrap();
-    let plan = Plan::new(&experiment, "source").unwrap();
+    let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
     let mut files = HashSet::new();
     for file in plan.steps.iter().flat_map(|planned| planned.step.outputs().made) {
         let parts: Vec<_> = file.components().collect();
@@ -58,7 +77,8 @@ objectives = [
     { objective = "bfs", name = "plain", probabilities = "training" },
 ]
 "#;
-    let plan = Plan::new(&Experiment::parse(text, "x.toml").unwrap(), "source").unwrap();
+    let plan =
+        Plan::new(&Experiment::parse(text, "x.toml").unwrap(), &Inputs::named("source")).unwrap();
     let names: Vec<&str> = plan.steps.iter().map(|planned| planned.name.as_str()).collect();
     let wanted = [
         "data",
@@ -90,7 +110,7 @@ evaluation = { strategies = ["bfs"], budgets = [64] }
 tune = { objectives = ["ua"], floors = [0, 0.2] }
 "#;
     let experiment = Experiment::parse(text, "x.toml").unwrap();
-    let plan = Plan::new(&experiment, "source").unwrap();
+    let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
     let scores = plan.steps.iter().filter(|planned| matches!(planned.step, Step::Scores(_)));
     assert_eq!(scores.map(|planned| &planned.name).collect::<Vec<_>>(), ["scores mapped t0.9"]);
     let branches = plan.steps.iter().filter_map(|planned| match &planned.step {
@@ -106,7 +126,7 @@ tune = { objectives = ["ua"], floors = [0, 0.2] }
     let (plain, raised) = ((true, 0.9, 0.05), (true, 0.9, 0.2));
     assert_eq!(made, [(false, 0.9, 0.05), plain, raised, plain, raised]);
     // What is held against searches only rests on no scores.
-    let calibration = Plan::calibration(&experiment, "source").unwrap();
+    let calibration = Plan::calibration(&experiment, &crate::Inputs::named("source")).unwrap();
     assert!(calibration.steps.iter().all(|p| !matches!(p.step, Step::Scores(_))));
 }
 
@@ -114,7 +134,7 @@ tune = { objectives = ["ua"], floors = [0, 0.2] }
 fn a_change_reaches_what_depends_on_it_and_nothing_else() {
     let before = preset("demo").unwrap();
     let keys = |experiment: &Experiment| {
-        let plan = Plan::new(experiment, "source").unwrap();
+        let plan = Plan::new(experiment, &crate::Inputs::named("source")).unwrap();
         plan.steps.into_iter().map(|planned| (planned.name, planned.key)).collect::<Vec<_>>()
     };
     let text = PRESETS[0].2;

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Plan;
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
+use crate::inputs::Inputs;
 use crate::step::{Branch, Fold, Scoring, Step, Trained};
 
 /// What every model of a study goes back to: the keys of the data and of the warm-up, and the
@@ -18,7 +19,7 @@ pub(super) struct Roots {
 
 impl Plan {
     /// Data and warm-up.
-    pub(super) fn begun(experiment: &Experiment, source: &str) -> (Self, Roots) {
+    pub(super) fn begun(experiment: &Experiment, inputs: &Inputs) -> (Self, Roots) {
         let mut plan = Plan { steps: Vec::new() };
         let (file, seed) = (&experiment.file, experiment.seed);
         let split = experiment.split_seed.unwrap_or(seed);
@@ -32,9 +33,12 @@ impl Plan {
             file.data.split.to_string(),
             experiment.lengths().to_string(),
         ]);
-        let data = plan.push(Step::Data, &[], json!([from, split, source]));
+        let data = plan.push(Step::Data, &[], json!([from, split, inputs.source]));
         let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
-        let ancestor = json!([file.model, file.warm_up, seed, trained_on]);
+        let mut ancestor = vec![json!(file.model), json!(file.warm_up), json!(seed), trained_on];
+        // What a base is called does not say what it is.
+        ancestor.extend(inputs.base.as_ref().map(|base| json!(base)));
+        let ancestor = json!(ancestor);
         let warm_up = plan.push(Step::WarmUp, &[&data], ancestor.clone());
         (plan, Roots { data, warm_up, ancestor })
     }

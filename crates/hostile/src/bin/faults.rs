@@ -1,5 +1,7 @@
 //! `make faults`: the program among failures that are not its own, and a table of how it took them.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,5 +1,7 @@
 //! `make fuzz`: mutated inputs against every parser, and a table of what became of them.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};

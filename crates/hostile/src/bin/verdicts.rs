@@ -1,6 +1,8 @@
 //! `make verdicts`: mutated databases and proofs, judged here and by Debian's `metamath`.
 //! `verdicts suite FOLDER`: a copy of the public suite of good and bad databases.
 
+#![forbid(unsafe_code)]
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;

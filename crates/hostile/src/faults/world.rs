@@ -55,7 +55,8 @@ impl Ran {
 
 /// The evaluation that is interrupted.
 pub const EVAL: &str = "eval --database toy.mm --theorems data/test.jsonl --policy \
-                        ngram:data/test.jsonl --strategy mcts --budget 100 --seed 3 --concurrency 2 \
+                        ngram:data/test.jsonl --strategy mcts --budget 100 --seed 3 \
+                        --concurrency 2 \
                         --threads 1";
 
 /// The program and its files.

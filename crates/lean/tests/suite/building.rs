@@ -108,8 +108,8 @@ fn theorems_open_on_compiled_modules_and_proofs_are_judged_on_them() {
         }
         refused => panic!("{refused:?}"),
     }
-    // A lemma of the theorem's own file counts by its statement, the private one too, and what comes
-    // after the theorem is not there.
+    // A lemma of the theorem's own file counts by its statement, the private one too, and what
+    // comes after the theorem is not there.
     let shown = theorem("Base.lean", "Base.shown");
     let hidden = lean.check(&shown, &["exact hidden n".to_owned()]).unwrap();
     assert!(matches!(hidden, Checked::Proved { .. }), "{hidden:?}");

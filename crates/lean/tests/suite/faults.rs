@@ -236,7 +236,8 @@ fn a_missing_npm_is_named() {
     assert!(child.status.success() && said.contains("1 passed"), "{said}");
 }
 
-/// Debian 12 and Ubuntu 24.04 have node 18, on which Lean does not run: one that will do is fetched.
+/// Debian 12 and Ubuntu 24.04 have node 18, on which Lean does not run: one that will do is
+/// fetched.
 #[test]
 fn an_old_node_is_replaced_by_one_that_is_fetched() {
     const MARK: &str = "CATAMOUNT_TEST_OLD_NODE";

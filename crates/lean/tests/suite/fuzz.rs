@@ -262,7 +262,7 @@ fn setting(name: &str, default: u64) -> u64 {
 
 #[test]
 fn no_altered_proof_is_accepted_for_anything_it_does_not_prove() {
-    let second = nanoda_is_here("the second kernel's word on altered proofs");
+    let second = nanoda_is_here();
     // A term that keeps the kernel busy is an error of ours and no verdict; nobody need wait for
     // it.
     let limit = Duration::from_secs(30);

@@ -71,7 +71,10 @@ fn a_name_that_kernels_know_carries_no_meaning() {
         r#"{"natVal":"0","ie":3}"#,
         r#"{"lam":{"name":0,"type":0,"body":3,"binderInfo":"default"},"ie":4}"#,
         r#"{"lam":{"name":0,"type":0,"body":4,"binderInfo":"default"},"ie":5}"#,
-        r#"{"def":{"name":2,"levelParams":[],"type":2,"value":5,"hints":"abbrev","safety":"safe","all":[2]}}"#,
+        concat!(
+            r#"{"def":{"name":2,"levelParams":[],"type":2,"value":5,"#,
+            r#""hints":"abbrev","safety":"safe","all":[2]}}"#
+        ),
         // The value that arithmetic gives `Nat.gcd 2 3`, for a proof that 0 is 1.
         r#"{"const":{"name":2,"us":[]},"ie":6}"#,
         r#"{"natVal":"2","ie":7}"#,
@@ -123,7 +126,8 @@ fn deep_terms_are_refused_and_do_not_end_the_judge() {
         }
         let value = 4 + depth;
         text.push_str(&format!(
-            "\n{{\"thm\":{{\"name\":1,\"levelParams\":[],\"type\":0,\"value\":{value},\"all\":[1]}}}}"
+            "\n{{\"thm\":{{\"name\":1,\"levelParams\":[],\"type\":0,\
+             \"value\":{value},\"all\":[1]}}}}"
         ));
         let why = refusal(&theorem("theorem t : False"), &text);
         assert!(why.starts_with(words), "{depth}: {why}");

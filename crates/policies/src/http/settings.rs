@@ -109,6 +109,8 @@ pub struct HttpSettings {
 impl HttpSettings {
     /// How many requests are under way at once.
     pub const CONCURRENCY: usize = 8;
+    /// Requests under way at once, at most.
+    pub const MOST_REQUESTS: usize = 1 << 12;
     /// How often a request is tried again.
     pub const RETRIES: u32 = 4;
     /// The longest that one request may take, in seconds.

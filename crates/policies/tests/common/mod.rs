@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A request.
-pub struct Asked {
+pub struct HttpRequest {
     #[allow(dead_code, reason = "not every test looks at it")]
     pub path: String,
     pub body: String,
@@ -16,7 +16,7 @@ pub struct Asked {
 /// A server that hands each request and its number to `answer`, and sends back what it says; it
 /// counts the requests.
 pub fn serve(
-    answer: impl Fn(usize, &Asked) -> String + Send + Sync + 'static,
+    answer: impl Fn(usize, &HttpRequest) -> String + Send + Sync + 'static,
 ) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -37,7 +37,7 @@ pub fn serve(
     (url, count)
 }
 
-fn read(stream: &mut TcpStream) -> Option<Asked> {
+fn read(stream: &mut TcpStream) -> Option<HttpRequest> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -48,7 +48,7 @@ fn read(stream: &mut TcpStream) -> Option<Asked> {
             });
             if body.len() >= length.unwrap_or(0) {
                 let path = head.split_whitespace().nth(1)?.to_owned();
-                return Some(Asked { path, body: body.to_owned() });
+                return Some(HttpRequest { path, body: body.to_owned() });
             }
         }
         match stream.read(&mut buffer) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use catamount_base::Content;
 use catamount_calibration::{End, Observation, calibrate};
 use catamount_evaluate::log::{
-    Manifest, Outcome, Pool, Provenance, Record, TreeExpansion, TreeRecord,
+    Manifest, Outcome, Pool, Provenance, Record, TreeExpansion, TreeRecord, TreeVerdict,
 };
 use catamount_evaluate::{CellIdentity, FORMAT, Limits};
 use catamount_objective::Objective;
@@ -194,31 +194,33 @@ pub fn tree(record: &Record, strategy: &str) -> TreeRecord {
         };
         let valid = follow || random.uniform() < 0.35;
         let verdict = if last {
-            "proved"
+            TreeVerdict::Proved
         } else if valid {
-            "open"
+            TreeVerdict::Open
         } else {
-            "rejected"
+            TreeVerdict::Rejected
         };
         let text = match verdict {
-            "open" => format!(
+            TreeVerdict::Open => format!(
                 "n : \u{2115}\nh : {} \u{2264} n\n\u{22a2} {} + n < 2 ^ n",
                 depth + 1,
                 i % 7
             ),
-            "rejected" => "unknown identifier <h> & linarith failed to find a contradiction".into(),
-            _ => String::new(),
+            TreeVerdict::Rejected => {
+                "unknown identifier <h> & linarith failed to find a contradiction".into()
+            }
+            TreeVerdict::Proved => String::new(),
         };
         let log_p = -random.uniform() * 5.0;
         expansions.push(TreeExpansion {
             parent,
             tactic,
             log_p,
-            verdict: verdict.into(),
+            verdict,
             text,
             score: valid.then_some(log_p / (depth + 1) as f64),
         });
-        if verdict == "open" {
+        if verdict == TreeVerdict::Open {
             open.push((i, depth + 1, on_trace && follow));
         }
     }
@@ -329,7 +331,10 @@ fn write_rest(dir: &Path, plan: &Plan) {
         "seeds": {"experiment": 7, "warm_up": 7, "branch": 7}, "data_hash": "9f2e",
         "command": "catamount run synthetic.toml",
         "versions": {"catamount": "0.1.0", "rustc": "1.95"},
-        "experiment": {"name": "Synthetic study", "seed": 7, "model": null, "evaluation": {"budgets": plan.budgets}},
+        "experiment": {
+            "name": "Synthetic study", "seed": 7, "model": null,
+            "evaluation": {"budgets": plan.budgets},
+        },
     });
     fs::write(dir.join("plan.json"), plan_json.to_string()).unwrap();
     let observation = |i: usize| Observation {

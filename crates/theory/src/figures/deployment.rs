@@ -89,7 +89,7 @@ pub fn rows() -> Result<Vec<Row>, TheoryError> {
     let mut rows = Vec::new();
     for (name, tree) in trees()? {
         for strategy in StrategyKind::ALL {
-            let objective: Objective = strategy.name().parse()?;
+            let objective = strategy.objective();
             rows.push(Row {
                 tree: name,
                 strategy,
@@ -225,7 +225,7 @@ pub fn deployment_by_budget(rows: &[Row]) -> Result<Finding, TheoryError> {
         .panel_size(270.0, 220.0);
     let (mut started, mut spent_anyway, mut raised) = (0f64, f64::NEG_INFINITY, f64::NEG_INFINITY);
     for row in rows.iter().filter(|row| row.tree == "trap") {
-        let objective: Objective = row.strategy.name().parse()?;
+        let objective = row.strategy.objective();
         let star = |n: u64| row.deployed.weights[1][n as usize - 1];
         let first = (1..=BUDGET).find(|&n| star(n).is_finite()).unwrap_or(BUDGET);
         let least =

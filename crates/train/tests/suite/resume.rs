@@ -181,6 +181,26 @@ fn another_run_is_not_continued() {
     attempt(&quieter, Objective::Bfs, 12, true).unwrap();
 }
 
+/// What an adapter's checkpoint does not hold is the base that it adapts.
+#[test]
+fn a_run_goes_on_with_the_model_that_it_began_from() {
+    let traces = traces(8);
+    let tokenizer = tokenizer(&traces);
+    let (data, go) = (data(&tokenizer, &traces), AtomicBool::new(false));
+    let folder = tempfile::tempdir().unwrap();
+    let attempt = |base: &str| {
+        let run = Run::new(folder.path(), "run", &go).resuming(true);
+        let run = run.begun_from(Some(base.to_string()));
+        let objective = Surrogate::new(Objective::Bfs, 9);
+        let trained = train(&mut model(&tokenizer), &data, &objective, &recipe(), &run);
+        trained.map(|_| ()).map_err(|error| error.to_string())
+    };
+    attempt("one").unwrap();
+    attempt("one").unwrap();
+    let refused = attempt("two").unwrap_err();
+    assert!(refused.contains("begun from another model (one, now two)"), "{refused}");
+}
+
 /// Whichever file of the newest checkpoint is damaged, and however: the run goes on from the one
 /// before and ends where it would have.
 #[test]
