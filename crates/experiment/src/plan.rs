@@ -97,7 +97,9 @@ impl Plan {
             let own = evaluation.strategies.iter().map(|strategy| strategy.name().parse());
             for objective in own.chain([Ok(Objective::Ua)]).flatten() {
                 let name = objective.to_string();
-                let choice = experiment.choice(name, objective, budget, PriorChoice::Fitted);
+                let (prior, temperature) =
+                    (PriorChoice::Fitted, experiment.file.evaluation.temperature);
+                let choice = experiment.choice(name, objective, budget, prior, temperature)?;
                 plan.fit(experiment, &choice, budget, &roots.warm_up)?;
             }
         }
