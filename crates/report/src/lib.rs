@@ -34,7 +34,9 @@ mod training;
 mod trees;
 mod utilisation;
 
-pub use calibration::{CALIBRATIONS, Calibrated, Shown, observations, show_calibrations};
+pub use calibration::{
+    CALIBRATIONS, Calibrated, Shown, calibration_summary, observations, show_calibrations,
+};
 pub use compare::{
     CompareError, Comparison, Side, Spent, compare, compare_cells, compare_family, compare_seeds,
     compare_within, comparison_table,
