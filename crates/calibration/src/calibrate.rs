@@ -71,12 +71,30 @@ pub struct Parameter {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// Whether the value is where the search for it ended, so that it is not the most likely one;
+    /// none in files that were written before this was noted.
+    #[serde(default)]
+    pub at_bound: Option<bool>,
+}
+
+impl Model {
+    /// The names of parameters that are where the search for them ended.
+    pub fn at_bound(&self) -> Vec<&str> {
+        let ended = self.parameters.iter().filter(|parameter| parameter.at_bound == Some(true));
+        ended.map(|parameter| parameter.name.as_str()).collect()
+    }
 }
 
 impl Calibration {
     /// The surrogate as it stands, which says nothing of other proofs.
     pub fn uncalibrated(&self) -> &Model {
         &self.models[0]
+    }
+
+    /// The surrogate as it stands beside the fitted risk of other proofs. What it predicts better
+    /// than [`uncalibrated`](Self::uncalibrated) is nothing that training ever sees.
+    pub fn bypass_only(&self) -> &Model {
+        &self.models[1]
     }
 
     /// The model that predicts best.
@@ -153,14 +171,19 @@ pub fn calibrate(
         };
         theorems.iter().enumerate().map(one).collect()
     };
-    let baseline = predictions(0, false);
+    let (baseline, bypass_only) = (predictions(0, false), predictions(1, true));
     let models: Vec<Model> = sources
         .into_iter()
         .enumerate()
         .map(|(index, (name, bypassing, source))| {
             let clock = source.clock(&sample, &whole);
             let predicted = predictions(index, bypassing);
-            let scores = score(observations, &sample.horizons, &predicted, &baseline, &theorems);
+            let against = |base| score(observations, &sample.horizons, &predicted, base, &theorems);
+            let mut scores = against(&baseline);
+            if bypassing {
+                let beyond = against(&bypass_only);
+                scores.beyond_bypass = Some([beyond.gain, beyond.gain_low, beyond.gain_high]);
+            }
             let last = predicted.iter().zip(observations).filter_map(|(predicted, observation)| {
                 Some((*predicted.last()?, observation.end.proved_by(budget)?))
             });
@@ -261,11 +284,13 @@ fn intervals(sample: &Sample<'_>, clock: &Clock, theorems: &[usize]) -> Vec<Para
             parameters(&sample.refit(clock, &weights)).into_iter().map(|(_, value)| value).collect()
         })
         .collect();
+    let bounds = sample.at_bound(clock);
     let interval = |(index, (name, value)): (usize, (&str, f64))| {
         let mut values: Vec<f64> = resampled.iter().map(|values| values[index]).collect();
         values.sort_by(f64::total_cmp);
         let at = |share: f64| values[(share * (values.len() - 1) as f64).round() as usize];
-        Parameter { name: name.to_string(), value, low: at(0.025), high: at(0.975) }
+        let (low, high, at_bound) = (at(0.025), at(0.975), Some(bounds[index]));
+        Parameter { name: name.to_string(), value, low, high, at_bound }
     };
     parameters(clock).into_iter().enumerate().map(interval).collect()
 }

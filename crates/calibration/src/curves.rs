@@ -16,9 +16,14 @@ const DENSE: u64 = 64;
 const STRIDE: f64 = 1.04;
 
 /// How much more than the search's budget the surrogate's may be, where tactics are not repeated.
-/// Widening costs the square of its budget, which is too much for room that is seldom used.
-fn headroom(objective: Objective) -> u64 {
-    if objective == Objective::Mcts { 1 } else { 4 }
+const HEADROOM: u64 = 64;
+/// Widening costs the square of its budget: its tables end here, or at the search's own budget.
+const WIDEST: u64 = 2048;
+
+/// The largest budget that is tabulated.
+fn most(objective: Objective, budget: u64) -> u64 {
+    let room = budget.saturating_mul(HEADROOM);
+    if objective == Objective::Mcts { room.min(WIDEST).max(budget) } else { room }
 }
 
 /// J of every trace on a grid.
@@ -36,7 +41,7 @@ impl Curves {
         budget: u64,
         observations: &[Observation],
     ) -> Result<Self, CalibrationError> {
-        let most = budget * headroom(objective);
+        let most = most(objective, budget);
         let mut budgets: Vec<u64> = (0..=DENSE.min(most)).collect();
         while let Some(&last) = budgets.last()
             && last < most

@@ -34,6 +34,11 @@ pub(crate) enum Family {
     Effective,
 }
 
+/// What is searched: the logarithm of kappa, up to this, and the exponent, between these. The
+/// surrogate as it stands (kappa = 1, q = 0) is no bound but a possible answer.
+const LOG_KAPPA: f64 = 9.0;
+const EXPONENT: (f64, f64) = (0.05, 8.0);
+
 /// An event that a clock calls impossible counts as this improbable: one odd search must not decide
 /// a fit.
 const IMPROBABLE: f64 = 1e-6;
@@ -124,7 +129,7 @@ impl<'a> Sample<'a> {
                 kappa: if self.objective == Objective::Pass {
                     1.0
                 } else {
-                    x.clamp(0.0, 9.0).exp()
+                    x.clamp(0.0, LOG_KAPPA).exp()
                 },
                 absorption: absorption(y),
             },
@@ -132,8 +137,25 @@ impl<'a> Sample<'a> {
                 let most = (self.curves.most() as f64 / self.budget as f64).ln();
                 let least = -(self.budget as f64).ln();
                 let worth = x.clamp(least, most).exp() * self.budget as f64;
-                Clock::Effective { worth, budget: self.budget, exponent: y.clamp(0.1, 2.0) }
+                let exponent = y.clamp(EXPONENT.0, EXPONENT.1);
+                Clock::Effective { worth, budget: self.budget, exponent }
             }
+        }
+    }
+
+    /// Which parameters of a clock are where the search for them ends: the data ask for more, and
+    /// such a value is only the nearest that could be had.
+    pub(crate) fn at_bound(&self, clock: &Clock) -> Vec<bool> {
+        let near = |value: f64, bound: f64| (value / bound - 1.0).abs() < 1e-6;
+        match *clock {
+            Clock::Uncalibrated => Vec::new(),
+            Clock::Prior { kappa, absorption } => {
+                vec![near(kappa, LOG_KAPPA.exp()), near(absorption, 0.95)]
+            }
+            Clock::Effective { worth, exponent, .. } => vec![
+                near(worth, 1.0) || near(worth, self.curves.most() as f64),
+                near(exponent, EXPONENT.0) || near(exponent, EXPONENT.1),
+            ],
         }
     }
 

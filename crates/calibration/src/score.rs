@@ -23,6 +23,10 @@ pub struct Scores {
     pub gain_low: f64,
     /// Upper end.
     pub gain_high: f64,
+    /// The same against the surrogate as it stands beside the fitted risk of other proofs: the
+    /// difference and the ends of its interval. What is left is what the surrogate itself gained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond_bypass: Option<[f64; 3]>,
     /// The same at every horizon.
     pub horizons: Vec<AtHorizon>,
 }
@@ -93,5 +97,6 @@ pub(crate) fn score(
     let gain = differences.iter().map(|(sum, _)| sum).sum::<f64>() / searches;
     let residuals = differences.iter().map(|(sum, pairs)| (sum - gain * pairs).powi(2));
     let half = Z95 * residuals.sum::<f64>().sqrt() / searches;
-    Scores { log_loss, brier, gain, gain_low: gain - half, gain_high: gain + half, horizons: at }
+    let (gain_low, gain_high) = (gain - half, gain + half);
+    Scores { log_loss, brier, gain, gain_low, gain_high, beyond_bypass: None, horizons: at }
 }

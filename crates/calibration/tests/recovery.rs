@@ -102,6 +102,53 @@ fn a_known_prior_is_recovered_within_its_interval() {
     }
 }
 
+/// Distinct samples are worth many with replacement, and rollouts that share a search come late:
+/// neither may end at a bound in silence.
+#[test]
+fn a_fit_far_from_the_start_is_found_and_one_beyond_its_bounds_is_flagged() {
+    let truth = Clock::Effective { worth: 1500.0, budget: 128, exponent: 3.0 };
+    let objective = Objective::Rdfs;
+    let simulation =
+        Simulation { objective, budget: 128, theorems: 400, seed: 4, clock: truth, bypass: None };
+    let found = simulation.calibrate();
+    let fitted = model(&found, "effective budget fitted");
+    for (parameter, truth) in fitted.parameters.iter().zip([1500.0, 3.0]) {
+        assert!(parameter.low <= truth && truth <= parameter.high, "{parameter:?}");
+        assert_eq!(parameter.at_bound, Some(false), "{parameter:?}");
+    }
+    assert!(fitted.at_bound().is_empty());
+    // Everything is found, and nothing before the end: no clock grows as late as that.
+    let late = simulation.observations().into_iter().map(|o| Observation {
+        end: End::Along(128),
+        log_p: vec![-3.0; o.log_p.len()],
+        ..o
+    });
+    let late = calibrate(objective, 128, &late.collect::<Vec<_>>(), &[]).unwrap();
+    let fitted = model(&late, "effective budget fitted");
+    assert!(!fitted.at_bound().is_empty(), "{:?}", fitted.parameters);
+}
+
+/// What a fit gains beside the risk of other proofs is told from what that risk alone gains.
+#[test]
+fn other_proofs_alone_are_a_column_of_their_own() {
+    let simulation = Simulation {
+        objective: Objective::Bfs,
+        budget: 128,
+        theorems: 300,
+        seed: 5,
+        clock: Clock::Uncalibrated,
+        bypass: Some(200.0),
+    };
+    let found = simulation.calibrate();
+    let (stands, alone) = (found.uncalibrated(), found.bypass_only());
+    assert!(alone.scores.log_loss < stands.scores.log_loss);
+    assert_eq!(stands.scores.beyond_bypass, None);
+    assert_eq!(alone.scores.beyond_bypass, Some([0.0, 0.0, 0.0]));
+    // The surrogate is right already: beside other proofs there is nothing to gain.
+    let [gain, low, high] = found.chosen().scores.beyond_bypass.unwrap();
+    assert!(gain.abs() < 0.01 && low <= gain && gain <= high, "{gain} [{low}, {high}]");
+}
+
 #[test]
 fn a_known_effective_budget_is_recovered_under_every_objective() {
     let objectives = Objective::ALL.into_iter().filter(|o| *o != Objective::Ce);

@@ -184,6 +184,14 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 32] = [
         "compare",
         &[
             ("two cells", "catamount compare cells/ce.jsonl cells/bfs.jsonl"),
+            (
+                "at smaller budgets, from the same logs",
+                "catamount compare --budget 64,256 cells/ce.jsonl cells/bfs.jsonl",
+            ),
+            (
+                "at equal work for the prover",
+                "catamount compare --budget 64 --unit distinct cells/ce.jsonl cells/bfs.jsonl",
+            ),
             ("for programs", "catamount compare --json cells/ce.jsonl cells/bfs.jsonl"),
         ],
     ),

@@ -116,6 +116,7 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
         studies.push((experiment, plan, folder));
     }
     let spread = spread(arguments, name, &studies, several, &folder, scope)?;
+    let folders: Vec<PathBuf> = studies.iter().map(|(.., folder)| folder.clone()).collect();
     let mut last = None;
     for (experiment, plan, folder) in studies {
         if several && !spread {
@@ -129,6 +130,10 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
             Scope::Tuning => show_choices(&folder, arguments.json)?,
             Scope::Whole | Scope::Training => {}
         }
+    }
+    if several && scope == Scope::Calibration && !arguments.json {
+        let summary = catamount_report::calibration_summary(&folders)?;
+        println!("\n{}", summary.map(|table| table.to_text()).unwrap_or_default());
     }
     if several && scope == Scope::Whole {
         last = Some(catamount_report::report(&folder)?);
@@ -286,7 +291,7 @@ fn show_calibrations(folder: &Path, json: bool) -> Result<()> {
         println!("{}", serde_json::to_string(&shown)?);
         return Ok(());
     }
-    println!("\n{}", shown.table.to_text());
+    println!("\n{}\n{}", shown.table.to_text(), shown.summary.to_text());
     println!("{}\n{}", folder.join(CALIBRATIONS).display(), shown.figure.display());
     Ok(())
 }

@@ -97,12 +97,19 @@ fn what_cannot_be_fitted_or_chosen_is_refused() {
     let said = refused(one.clone(), "tune");
     assert!(said.contains("objective = \"auto\""), "{said}");
     let auto = one.replace("{ objective = \"bfs\" }", "{ objective = \"auto\" }");
+    let auto = auto.replace("[data]", "tune = { probabilities = \"training\" }\n[data]");
     let said = refused(auto.replace("0.5,0.2,0.3", "0.7,0,0.3"), "run");
     assert!(said.contains("data.split: leaves 0 validation theorems"), "{said}");
     let counted = refused(auto.replace("0.5,0.2,0.3", "rest,39,50"), "run");
     assert!(counted.contains("at least 40 are needed"), "{counted}");
     assert!(!folder.join("x").exists(), "nothing was begun");
-    // How many theorems there are of the lengths asked for is known once the data are made.
-    let few = refused(one.replace("0.5,0.2,0.3", "rest,45,50"), "calibrate");
-    assert!(few.contains("at least 40 are needed") || few.contains("at least 10"), "{few}");
+    // How many theorems there are of the lengths asked for is known once the data are made, and
+    // before anything is trained.
+    let fitted = one.replace("objective = \"bfs\"", "objective = \"bfs\", prior = \"fitted\"");
+    for (text, command) in [(one, "calibrate"), (auto, "run"), (fitted, "run")] {
+        fs::remove_dir_all(folder.join("x")).ok();
+        let few = refused(text.replace("0.5,0.2,0.3", "0.85,0.05,0.1"), command);
+        assert!(few.contains("at least 40 are needed") && few.contains("data.split"), "{few}");
+        assert!(folder.join("x/data").exists() && !folder.join("x/models").exists(), "{few}");
+    }
 }

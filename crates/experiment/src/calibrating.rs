@@ -37,14 +37,19 @@ pub(crate) fn fit<B: Backend>(study: &Study<'_, B>, plan: &Plan, fit: &Fit) -> W
     let (chosen, base) = (calibration.chosen(), calibration.uncalibrated());
     say(format!(
         "  {} theorems, {} proved along the trace and {} otherwise; {}: log-loss {:.3}, as it \
-         stands {:.3}",
+         stands {:.3}, with other proofs alone {:.3}",
         calibration.theorems,
         calibration.along,
         calibration.bypassed,
         chosen.clock,
         chosen.scores.log_loss,
-        base.scores.log_loss
+        base.scores.log_loss,
+        calibration.bypass_only().scores.log_loss
     ));
+    let ended = chosen.at_bound();
+    if !ended.is_empty() {
+        say(format!("  note: {} at a bound of the search for it: not a fit", ended.join(", ")));
+    }
     let calibrated = Calibrated {
         strategies: fit.trials.iter().map(|t| t.deployment.strategy().to_string()).collect(),
         temperature: fit.temperature(),

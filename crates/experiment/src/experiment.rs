@@ -7,7 +7,7 @@ use std::time::Duration;
 use catamount_data::{Library, Making, Source};
 use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_report::{ObjectiveLabel, PriorLabel, SamplingLabel};
-use catamount_search::{Deployment, Overrides, SettingError, StrategyKind};
+use catamount_search::{Deployment, Overrides, SettingError, StrategyKind, Value};
 use catamount_traces::{Origin, Split, Steps};
 use catamount_train::{Probabilities, Recipe};
 
@@ -181,6 +181,8 @@ pub struct Tune {
     pub floors: Vec<f64>,
     /// At most so many validation theorems.
     pub theorems: usize,
+    /// Which probabilities their weights are computed from.
+    pub probabilities: Probabilities,
 }
 
 /// An off-trace prior.
@@ -274,26 +276,29 @@ impl Experiment {
         one
     }
 
-    /// An objective that is not in the file, with what the file says of all.
+    /// An objective that is not in the file, trained for the temperature it is sampled at.
     pub(crate) fn choice(
         &self,
         name: String,
         objective: Objective,
         budget: u64,
         prior: PriorChoice,
-    ) -> ObjectiveChoice {
-        ObjectiveChoice {
+        temperature: f64,
+    ) -> std::result::Result<ObjectiveChoice, SettingError> {
+        let mut deployed = self.evaluation.overrides.clone();
+        deployed.set("temperature", Value::Real(temperature))?;
+        Ok(ObjectiveChoice {
             row: name.clone(),
             name,
             under: None,
             objective,
             budget: Some(budget),
             prior,
-            probabilities: self.file.probabilities,
-            temperature: self.branch.temperature,
+            probabilities: self.tune.probabilities,
+            temperature,
             floor: self.branch.weights.min,
-            deployed: self.evaluation.overrides.clone(),
-        }
+            deployed,
+        })
     }
 
     /// Lengths that either training or evaluation asks for.

@@ -112,10 +112,10 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
     between("folds", file.folds, 2, FOLDS)?;
     let objectives = objectives::objectives(&file, &data, &evaluation)?;
     let auto = file.objectives.iter().position(|o| o.objective == ObjectiveName::Auto);
-    let tune = objectives::tune(&file.tune, &file.branch)?;
+    let tune = objectives::tune(&file.tune, &file)?;
     if let Some(index) = auto {
         objectives::candidates(index, &objectives)?;
-        objectives::probabilities("probabilities", file.probabilities, &file, &data)?;
+        objectives::probabilities("tune.probabilities", tune.probabilities, &file, &data)?;
     }
     let fitted = objectives.iter().any(|choice| choice.prior == PriorChoice::Fitted);
     if auto.is_some() || fitted {

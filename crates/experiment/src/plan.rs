@@ -97,7 +97,9 @@ impl Plan {
             let own = evaluation.strategies.iter().map(|strategy| strategy.objective());
             for objective in own.chain([Objective::Ua]) {
                 let name = objective.to_string();
-                let choice = experiment.choice(name, objective, budget, PriorChoice::Fitted);
+                let (prior, temperature) =
+                    (PriorChoice::Fitted, experiment.file.evaluation.temperature);
+                let choice = experiment.choice(name, objective, budget, prior, temperature)?;
                 plan.fit(experiment, &choice, budget, &roots.warm_up)?;
             }
         }

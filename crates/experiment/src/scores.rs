@@ -1,6 +1,7 @@
 //! The steps that make the probabilities weights are computed from: models that never saw a fold of
 //! the traces, and the scores of all traces.
 
+use catamount_calibration::LEAST_THEOREMS;
 use catamount_model::{Backend, Model, Tokenizer};
 use catamount_traces::{Trace, folds, text_key};
 use catamount_train::{
@@ -81,8 +82,8 @@ fn judged<B: Backend>(
     }
 }
 
-/// Refuses data that the probabilities asked for cannot be made from: known as soon as there are
-/// data, and before anything is trained.
+/// Refuses data that the probabilities asked for cannot be made from, or surrogates fitted to: known
+/// as soon as there are data, and before anything is trained.
 pub(crate) fn check<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
     let experiment = study.experiment;
     let wanted = |way: Probabilities| {
@@ -99,7 +100,29 @@ pub(crate) fn check<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
         enough(study, "train", &training_traces(study)?, least, way)?;
         enough(study, "valid", &held_out_traces(study)?, least, way)?;
     }
-    Ok(())
+    searched(study, plan)
+}
+
+/// Refuses too few validation theorems to fit surrogates on, or none to choose on.
+fn searched<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
+    let planned = |test: fn(&Step) -> bool| plan.steps.iter().any(|planned| test(&planned.step));
+    let (least, what) = if planned(|step| matches!(step, Step::Calibration(_))) {
+        (LEAST_THEOREMS, "to fit a surrogate on")
+    } else if planned(|step| matches!(step, Step::Tournament(_))) {
+        (1, "to choose on")
+    } else {
+        return Ok(());
+    };
+    let steps = study.experiment.evaluation.steps;
+    let found = study.traces("valid")?.iter().filter(|t| steps.contains(t.steps.len())).count();
+    if found >= least {
+        return Ok(());
+    }
+    let reason = format!(
+        "has {found} theorems of {steps} steps {what}: at least {least} are needed; give this part a \
+         larger share (data.split), or widen the lengths (evaluation.steps)"
+    );
+    Err(Error::File { path: study.path(part("valid")), reason }.into())
 }
 
 fn enough<B: Backend>(

@@ -38,6 +38,8 @@ pub struct Calibrated {
 /// A study's calibrations, to be looked at.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
+    /// Log-loss in three columns: as it stands, with other proofs alone, fitted.
+    pub summary: Table,
     /// Every model of every calibration.
     pub table: Table,
     /// The reliability diagrams.
@@ -46,17 +48,34 @@ pub struct Shown {
 
 /// Reads the calibrations of a study's folder and draws them beside their file.
 pub fn show_calibrations(folder: &Path) -> Result<Shown, ReportError> {
+    let all = read(folder)?;
+    let (Some(table), Some(summary), Some(grid)) = (
+        tables::calibration::table(&all),
+        tables::calibration::summary(&all),
+        calibration::grid(&all),
+    ) else {
+        let path = folder.join(CALIBRATIONS);
+        return Err(ReportError::Content { path, reason: "holds no calibration".into() });
+    };
+    Ok(Shown { summary, table, figure: grid.save(folder, "reliability")?.svg })
+}
+
+/// The calibrations of several folders in one table, seeds pooled: log-loss as it stands, with other
+/// proofs alone, and fitted.
+pub fn calibration_summary(folders: &[PathBuf]) -> Result<Option<Table>, ReportError> {
+    let mut all = Vec::new();
+    for folder in folders {
+        all.extend(read(folder)?);
+    }
+    Ok(tables::calibration::summary(&all))
+}
+
+fn read(folder: &Path) -> Result<Vec<Calibrated>, ReportError> {
     let path = folder.join(CALIBRATIONS);
     let text =
         std::fs::read(&path).map_err(|source| ReportError::Read { path: path.clone(), source })?;
-    let all: Vec<Calibrated> = serde_json::from_slice(&text).map_err(|error| {
-        ReportError::Content { path: path.clone(), reason: format!("no calibrations: {error}") }
-    })?;
-    let (Some(table), Some(grid)) = (tables::calibration::table(&all), calibration::grid(&all))
-    else {
-        return Err(ReportError::Content { path, reason: "holds no calibration".into() });
-    };
-    Ok(Shown { table, figure: grid.save(folder, "reliability")?.svg })
+    serde_json::from_slice(&text)
+        .map_err(|error| ReportError::Content { path, reason: format!("no calibrations: {error}") })
 }
 
 /// What the records of a cell say of theorems whose demonstrations and their log p are known. A

@@ -6,19 +6,25 @@
 //! either log is in no pair, and is counted and named.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use catamount_evaluate::log::Outcome;
 use catamount_evaluate::{Log, LogError};
-use catamount_statistics::{self as statistics, Bootstrap, Rate, Theorem, bootstrap, holm, wilson};
+use catamount_statistics::{
+    self as statistics, Bootstrap, Rate, Theorem, bootstrap_searches, holm, wilson,
+};
 use serde::Serialize;
+
+use crate::cost::{Cost, Within};
+
+mod text;
+
+pub use self::text::comparison_table;
+pub(crate) use self::text::{p_relation, p_text};
 
 /// Resamples of the cross-check; enough for two decimals of a percentage point.
 const RESAMPLES: u32 = 10_000;
 const BOOTSTRAP_SEED: u64 = 0;
-/// At most this many names are listed in a text; the JSON has all of them.
-const NAMED: usize = 8;
 
 /// Why logs could not be compared.
 #[derive(Debug, thiserror::Error)]
@@ -45,12 +51,20 @@ pub struct Comparison {
     pub first: Side,
     /// What the second side is.
     pub second: Side,
+    /// What both searches were held to; none for all that they spent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<Within>,
+    /// Searches that both completed: theorems times the seeds that have them.
+    pub searches: u64,
     /// `n`, `b`, `c`, `gain_pp`, `ci_low`, `ci_high`, `p`, `seeds`: B against A.
     #[serde(flatten)]
     pub paired: statistics::Comparison,
     /// p corrected for the family it was computed in, where there is one ([`compare_family`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holm_p: Option<f64>,
+    /// The smallest true gain that such a comparison finds significant nine times in ten, in
+    /// percentage points ([`statistics::Comparison::visible_pp`]).
+    pub visible_pp: f64,
     /// The gain's interval again, by resampling theorems, in percentage points.
     pub bootstrap: Option<Bootstrap>,
     /// Theorems in one log or both that are not in the paired set.
@@ -70,10 +84,31 @@ pub struct Side {
     pub logs: Vec<PathBuf>,
     /// `objective under strategy at N`, or the file's name.
     pub label: String,
-    /// Its rate on the paired set, with Wilson's interval.
+    /// Its rate on the paired set, over searches, with Wilson's interval for as many theorems.
     pub rate: Rate,
+    /// What a search spent on average, whatever it was held to.
+    pub spent: Spent,
+    /// Searches that ended without a proof before what both were held to: what they would have
+    /// proved by then is not known, and they count as unproved.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ended_before: usize,
     /// Theorems of the paired set, over all seeds, that a wall-clock cap cut off.
     pub capped: usize,
+}
+
+/// Means over the searches of a side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spent {
+    /// Sampled tactics.
+    pub expansions: f64,
+    /// Tactics that were tried, each once at a node: what the prover is asked.
+    pub distinct: f64,
+    /// Tokens generated.
+    pub tokens: f64,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Compares log B with log A: the gain is B's.
@@ -81,12 +116,32 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, CompareError> {
     compare_seeds(&[a.to_path_buf()], &[b.to_path_buf()])
 }
 
-/// Compares several logs with the same log A, each p corrected (Holm) for the whole family.
-pub fn compare_family(a: &Path, others: &[PathBuf]) -> Result<Vec<Comparison>, CompareError> {
-    let first = Log::read(a)?;
+/// Compares several sides, each with one log per seed, with the same side A, within each of the
+/// limits given (or at all that was spent, if none is); each p is corrected (Holm) for the whole
+/// family.
+pub fn compare_family(
+    a: &[PathBuf],
+    others: &[Vec<PathBuf>],
+    within: &[Within],
+) -> Result<Vec<Comparison>, CompareError> {
+    let first = read(a)?;
     let mut family = Vec::new();
+    let limits: Vec<Option<Within>> =
+        if within.is_empty() { vec![None] } else { within.iter().copied().map(Some).collect() };
     for other in others {
-        family.push(compare_cells(&[&first], &[&Log::read(other)?])?);
+        let second = read(other)?;
+        // A's seeds may be more than B's: what was not finished is compared where it was.
+        let shared: Vec<&Log> = match second.len() < first.len() {
+            true => first.iter().filter(|a| second.iter().any(|b| seed(b) == seed(a))).collect(),
+            false => first.iter().collect(),
+        };
+        for &limit in &limits {
+            let second: Vec<&Log> = second.iter().collect();
+            family.push(compare_within(&shared, &second, limit)?);
+        }
+    }
+    if family.len() == 1 {
+        return Ok(family);
     }
     let corrected = holm(&family.iter().map(|c| c.paired.p).collect::<Vec<_>>());
     for (comparison, p) in family.iter_mut().zip(corrected) {
@@ -97,35 +152,70 @@ pub fn compare_family(a: &Path, others: &[PathBuf]) -> Result<Vec<Comparison>, C
 
 /// Compares several seeds of B with the same seeds of A, the theorem being the unit.
 pub fn compare_seeds(a: &[PathBuf], b: &[PathBuf]) -> Result<Comparison, CompareError> {
-    let read =
-        |paths: &[PathBuf]| paths.iter().map(|p| Log::read(p)).collect::<Result<Vec<_>, _>>();
     let (a, b) = (read(a)?, read(b)?);
     compare_cells(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>())
 }
 
+fn read(paths: &[PathBuf]) -> Result<Vec<Log>, CompareError> {
+    Ok(paths.iter().map(|path| Log::read(path)).collect::<Result<_, _>>()?)
+}
+
 /// Compares cells that were read already.
 pub fn compare_cells(a: &[&Log], b: &[&Log]) -> Result<Comparison, CompareError> {
-    let set = Paired::new(&match_seeds(a, b)?);
+    compare_within(a, b, None)
+}
+
+/// Compares what cells had proved within a limit.
+pub fn compare_within(
+    a: &[&Log],
+    b: &[&Log],
+    within: Option<Within>,
+) -> Result<Comparison, CompareError> {
+    if let Some(Within { cost: Cost::Expansions, limit }) = within {
+        let budgets = a.iter().chain(b).filter_map(|cell| Some(cell.manifest.as_ref()?.budget()));
+        if let Some(budget) = budgets.min().filter(|&budget| budget < limit) {
+            let reason =
+                format!("the searches had {budget} expansions, and say nothing of {limit}");
+            return Err(different(a, b, &reason));
+        }
+    }
+    let set = Paired::new(&match_seeds(a, b, within)?, within);
     if set.theorems.is_empty() {
         return Err(different(a, b, "no theorem was completed in both"));
     }
     let paired = statistics::Comparison::of_theorems(&set.theorems)
         .map_err(|e| different(a, b, &e.to_string()))?;
-    let side = |cells: &[&Log], solved: f64| Side {
-        logs: cells.iter().map(|c| c.path.clone()).collect(),
-        label: label(cells),
-        rate: wilson(solved, paired.n),
-        capped: cells
-            .iter()
-            .flat_map(|c| c.records.values())
-            .filter(|r| r.outcome == Outcome::Time && set.names.contains(r.theorem.as_str()))
-            .count(),
+    let side = |cells: &[&Log], solved: u64| {
+        let records = || {
+            let all = cells.iter().flat_map(|cell| cell.records.values());
+            all.filter(|r| r.outcome != Outcome::Error && set.names.contains(r.theorem.as_str()))
+        };
+        let mean = |cost: Cost| {
+            records().map(|record| cost.of(record) as f64).sum::<f64>() / records().count() as f64
+        };
+        let before = |record: &&catamount_evaluate::log::Record| {
+            // What had nothing left to expand would not have gone on.
+            let cut = matches!(record.outcome, Outcome::Budget | Outcome::Time);
+            cut && within.is_some_and(|w| w.cost.of(record) < w.limit)
+        };
+        Side {
+            logs: cells.iter().map(|c| c.path.clone()).collect(),
+            label: label(cells),
+            rate: wilson(solved as f64 / set.searches as f64 * paired.n as f64, paired.n),
+            spent: Spent {
+                expansions: mean(Cost::Expansions),
+                distinct: mean(Cost::Distinct),
+                tokens: mean(Cost::Tokens),
+            },
+            ended_before: records().filter(before).count(),
+            capped: records().filter(|record| record.outcome == Outcome::Time).count(),
+        }
     };
     let mut notes: Vec<String> = a.iter().chain(b).flat_map(|c| c.notes.iter().cloned()).collect();
     notes.dedup();
     notes.extend(environment_note(a, b));
-    let differences: Vec<f64> =
-        set.theorems.iter().map(|t| 100.0 * (t.b as f64 - t.c as f64) / t.seeds as f64).collect();
+    let differences: Vec<(f64, u64)> =
+        set.theorems.iter().map(|t| (100.0 * (t.b as f64 - t.c as f64), t.seeds)).collect();
     let named = |test: fn(&Theorem) -> bool| {
         set.names
             .iter()
@@ -137,9 +227,12 @@ pub fn compare_cells(a: &[&Log], b: &[&Log]) -> Result<Comparison, CompareError>
     Ok(Comparison {
         first: side(a, set.solved.0),
         second: side(b, set.solved.1),
+        within,
+        searches: set.searches,
+        visible_pp: paired.visible_pp(),
         paired,
         holm_p: None,
-        bootstrap: bootstrap(&differences, RESAMPLES, BOOTSTRAP_SEED),
+        bootstrap: bootstrap_searches(&differences, RESAMPLES, BOOTSTRAP_SEED),
         only_b: named(|t| t.b > 0),
         only_a: named(|t| t.c > 0),
         unpaired: set.unpaired.iter().map(|n| (*n).to_owned()).collect(),
@@ -150,7 +243,7 @@ pub fn compare_cells(a: &[&Log], b: &[&Log]) -> Result<Comparison, CompareError>
 /// The statistics alone, for tables that compare many cells at once; `None` when they cannot be
 /// compared.
 pub(crate) fn paired_statistics(a: &[&Log], b: &[&Log]) -> Option<statistics::Comparison> {
-    let set = Paired::new(&match_seeds(a, b).ok()?);
+    let set = Paired::new(&match_seeds(a, b, None).ok()?, None);
     statistics::Comparison::of_theorems(&set.theorems).ok().filter(|c| c.n > 0)
 }
 
@@ -158,13 +251,14 @@ pub(crate) fn paired_statistics(a: &[&Log], b: &[&Log]) -> Option<statistics::Co
 struct Paired<'a> {
     names: BTreeSet<&'a str>,
     theorems: Vec<Theorem>,
-    /// Sums of per-theorem mean successes.
-    solved: (f64, f64),
+    /// Searches of these theorems on each side, and how many of them were successes.
+    searches: u64,
+    solved: (u64, u64),
     unpaired: Vec<&'a str>,
 }
 
 impl<'a> Paired<'a> {
-    fn new(pairs: &[(&'a Log, &'a Log)]) -> Self {
+    fn new(pairs: &[(&'a Log, &'a Log)], within: Option<Within>) -> Self {
         let mut all: BTreeSet<&str> = BTreeSet::new();
         for cell in pairs.iter().flat_map(|(x, y)| [x, y]) {
             all.extend(cell.records.keys().map(String::as_str));
@@ -172,12 +266,17 @@ impl<'a> Paired<'a> {
         let mut set = Self {
             names: BTreeSet::new(),
             theorems: Vec::new(),
-            solved: (0.0, 0.0),
+            searches: 0,
+            solved: (0, 0),
             unpaired: Vec::new(),
         };
         for name in all {
             // At the seeds that have it: each may have a split of its own.
-            let both = |(x, y): &(&Log, &Log)| Some((x.solved(name)?, y.solved(name)?));
+            let solved = |log: &Log| {
+                let soon = |w: Within| w.cost.of(&log.records[name]) <= w.limit;
+                Some(log.solved(name)? && within.is_none_or(soon))
+            };
+            let both = |(x, y): &(&Log, &Log)| Some((solved(x)?, solved(y)?));
             let outcomes: Vec<(bool, bool)> = pairs.iter().filter_map(both).collect();
             if outcomes.is_empty() {
                 set.unpaired.push(name);
@@ -187,8 +286,9 @@ impl<'a> Paired<'a> {
                 outcomes.iter().filter(|o| test(o)).count() as u64
             };
             let seeds = outcomes.len() as u64;
-            set.solved.0 += count(|o| o.0) as f64 / seeds as f64;
-            set.solved.1 += count(|o| o.1) as f64 / seeds as f64;
+            set.searches += seeds;
+            set.solved.0 += count(|o| o.0);
+            set.solved.1 += count(|o| o.1);
             set.theorems.push(Theorem {
                 b: count(|o| o.1 && !o.0),
                 c: count(|o| o.0 && !o.1),
@@ -201,7 +301,11 @@ impl<'a> Paired<'a> {
 }
 
 /// Pairs the cells of both sides seed by seed, refusing what is not the same experiment.
-fn match_seeds<'a>(a: &[&'a Log], b: &[&'a Log]) -> Result<Vec<(&'a Log, &'a Log)>, CompareError> {
+fn match_seeds<'a>(
+    a: &[&'a Log],
+    b: &[&'a Log],
+    within: Option<Within>,
+) -> Result<Vec<(&'a Log, &'a Log)>, CompareError> {
     if a.is_empty() || a.len() != b.len() {
         return Err(different(
             a,
@@ -213,14 +317,13 @@ fn match_seeds<'a>(a: &[&'a Log], b: &[&'a Log]) -> Result<Vec<(&'a Log, &'a Log
             ),
         ));
     }
-    let seed = |c: &Log| c.manifest.as_ref().map(|m| m.seed());
     if a.len() == 1 {
         if let (Some(x), Some(y)) = (seed(a[0]), seed(b[0]))
             && x != y
         {
             return Err(different(a, b, &format!("different seeds ({x} and {y})")));
         }
-        return same_theorems(vec![(a[0], b[0])]);
+        return same_theorems(vec![(a[0], b[0])], within);
     }
     let sorted = |cells: &[&'a Log]| {
         let mut cells = cells.to_vec();
@@ -243,15 +346,21 @@ fn match_seeds<'a>(a: &[&'a Log], b: &[&'a Log]) -> Result<Vec<(&'a Log, &'a Log
     if x.windows(2).any(|w| w[0] == w[1]) {
         return Err(different(a, b, "the same seed twice on one side"));
     }
-    same_theorems(sorted_a.into_iter().zip(sorted_b).collect())
+    same_theorems(sorted_a.into_iter().zip(sorted_b).collect(), within)
+}
+
+fn seed(cell: &Log) -> Option<u64> {
+    cell.manifest.as_ref().map(|manifest| manifest.seed())
 }
 
 /// Refuses pairs of different pools or budgets. Seeds may have pools of their own, where each has
-/// its own split.
+/// its own split. A smaller budget is a prefix of a larger one, so that both may be held to it.
 fn same_theorems<'a>(
     pairs: Vec<(&'a Log, &'a Log)>,
+    within: Option<Within>,
 ) -> Result<Vec<(&'a Log, &'a Log)>, CompareError> {
     let budget = pairs.iter().find_map(|(a, _)| Some(a.manifest.as_ref()?.budget()));
+    let held = within.is_some_and(|within| within.cost == Cost::Expansions);
     for (a, b) in &pairs {
         let (Some(m), Some(n)) = (&a.manifest, &b.manifest) else { continue };
         let reason = if m.identity.pool != n.identity.pool {
@@ -262,6 +371,8 @@ fn same_theorems<'a>(
                 n.pool.file,
                 n.identity.pool.short()
             )
+        } else if held {
+            continue;
         } else if m.budget() != n.budget() {
             format!("different budgets ({} and {})", m.budget(), n.budget())
         } else if let Some(budget) = budget.filter(|&budget| budget != m.budget()) {
@@ -307,85 +418,5 @@ impl Comparison {
     /// The comparison as pretty JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
-    }
-}
-
-/// A p-value as the paper prints it.
-pub(crate) fn p_text(p: f64) -> String {
-    if p.is_nan() {
-        "\u{2013}".into()
-    } else if p < 0.0005 {
-        "<0.001".into()
-    } else {
-        format!("{p:.3}")
-    }
-}
-
-/// `= 0.012`, or `< 0.001`, to stand after a p.
-pub(crate) fn p_relation(p: f64) -> String {
-    match p_text(p).strip_prefix('<') {
-        Some(bound) => format!("< {bound}"),
-        None => format!("= {}", p_text(p)),
-    }
-}
-
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |r: &Rate| {
-            format!("{:5.1} % [{:.1}, {:.1}]", 100.0 * r.rate, 100.0 * r.low, 100.0 * r.high)
-        };
-        writeln!(f, "A  {}  {}", percent(&self.first.rate), self.first.label)?;
-        writeln!(f, "B  {}  {}", percent(&self.second.rate), self.second.label)?;
-        let s = &self.paired;
-        let seeds = if s.seeds == 1 { String::new() } else { format!(", {} seeds each", s.seeds) };
-        writeln!(
-            f,
-            "\nn = {} theorems completed by both{seeds}; b/c = {}/{} (B only / A only)",
-            s.n, s.b, s.c
-        )?;
-        writeln!(
-            f,
-            "gain of B: {:+.1} pp, 95 % interval [{:.1}, {:.1}], exact two-sided p {}",
-            s.gain_pp,
-            s.ci_low,
-            s.ci_high,
-            p_relation(s.p)
-        )?;
-        if let Some(p) = self.holm_p {
-            writeln!(f, "corrected for the family of comparisons (Holm): p {}", p_relation(p))?;
-        }
-        if let Some(boot) = &self.bootstrap {
-            writeln!(
-                f,
-                "bootstrap over theorems: [{:.1}, {:.1}] ({} resamples)",
-                boot.low, boot.high, boot.resamples
-            )?;
-        }
-        let mut list = |what: &str, names: &[String]| -> fmt::Result {
-            if names.is_empty() {
-                return Ok(());
-            }
-            let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more = if names.len() > NAMED {
-                format!(" and {} more (--json has all)", names.len() - NAMED)
-            } else {
-                String::new()
-            };
-            writeln!(f, "{what} ({}): {shown}{more}", names.len())
-        };
-        list("solved by B only", &self.only_b)?;
-        list("solved by A only", &self.only_a)?;
-        list("not paired: missing or errored in a log", &self.unpaired)?;
-        if self.first.capped + self.second.capped > 0 {
-            writeln!(
-                f,
-                "cut off by a wall-clock cap, counted as unproved: A {}, B {}",
-                self.first.capped, self.second.capped
-            )?;
-        }
-        for note in &self.notes {
-            writeln!(f, "note: {note}")?;
-        }
-        Ok(())
     }
 }

@@ -10,8 +10,8 @@ mod training;
 
 use catamount_figure::Chart;
 
+use crate::cost::Cost;
 use crate::run::Run;
-use success::Cost;
 
 /// A figure with the name of its files and a sentence for the page.
 pub(crate) struct Drawn {

@@ -1,6 +1,6 @@
 //! The cells of one (objective, strategy, budget): one for every seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use catamount_statistics::{self as statistics, Rate, Spread, wilson};
 
@@ -19,20 +19,31 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// The rate over theorems completed at some seed, each with the mean over its seeds.
+    /// The rate over all completed searches, every one counting the same, as it does in gains; its
+    /// interval is that of as many observations as there are theorems.
     pub(crate) fn rate(&self) -> Rate {
-        let mut theorems: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        let mut theorems: BTreeSet<&str> = BTreeSet::new();
+        let (mut proved, mut searches) = (0.0, 0.0);
         for cell in self.cells.values() {
             for name in cell.records.keys() {
                 if let Some(solved) = cell.solved(name) {
-                    let (seeds, proved) = theorems.entry(name).or_default();
-                    *seeds += 1.0;
-                    *proved += f64::from(u8::from(solved));
+                    theorems.insert(name);
+                    searches += 1.0;
+                    proved += f64::from(u8::from(solved));
                 }
             }
         }
-        let solved = theorems.values().map(|(seeds, proved)| proved / seeds).sum();
-        wilson(solved, theorems.len() as u64)
+        let n = theorems.len();
+        wilson(if n == 0 { 0.0 } else { proved / searches * n as f64 }, n as u64)
+    }
+
+    /// Searches that were completed, and those that the pools of its cells ask for.
+    pub(crate) fn searches(&self) -> (usize, usize) {
+        let of = |cell: &Log| {
+            let completed = cell.tally().completed;
+            (completed, completed + cell.missing().unwrap_or(0))
+        };
+        self.cells.values().map(of).fold((0, 0), |(c, p), (x, y)| (c + x, p + y))
     }
 
     /// The rate at each seed, in percent; none with a single one.

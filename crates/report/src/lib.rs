@@ -16,6 +16,7 @@
 
 mod calibration;
 mod compare;
+mod cost;
 mod figures;
 mod group;
 mod live;
@@ -33,10 +34,14 @@ mod training;
 mod trees;
 mod utilisation;
 
-pub use calibration::{CALIBRATIONS, Calibrated, Shown, observations, show_calibrations};
-pub use compare::{
-    CompareError, Comparison, Side, compare, compare_cells, compare_family, compare_seeds,
+pub use calibration::{
+    CALIBRATIONS, Calibrated, Shown, calibration_summary, observations, show_calibrations,
 };
+pub use compare::{
+    CompareError, Comparison, Side, Spent, compare, compare_cells, compare_family, compare_seeds,
+    compare_within, comparison_table,
+};
+pub use cost::{Cost, Within};
 pub use names::{MATCHED, TUNED};
 pub use report::{Report, report};
 pub use run::ReportError;

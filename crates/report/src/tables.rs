@@ -24,6 +24,7 @@ pub(crate) fn all(run: &Run) -> Vec<Table> {
     tables
         .extend(run.budgets().into_iter().rev().filter_map(|budget| matching::table(run, budget)));
     tables.extend(prior::table(run));
+    tables.extend(calibration::summary(&run.calibrations));
     tables.extend(calibration::table(&run.calibrations));
     tables.extend(probabilities::table(run));
     tables

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use catamount_evaluate::Log;
 use catamount_evaluate::log::{Outcome, Record};
-use catamount_report::{CompareError, compare, compare_family, compare_seeds};
+use catamount_report::{
+    CompareError, Cost, Within, compare, compare_family, compare_seeds, comparison_table,
+};
 use synthetic::{demonstrated, manifest, record, theorem, write_cell};
 
 fn result(name: &str, outcome: Outcome) -> Record {
@@ -62,7 +64,7 @@ fn a_family_is_corrected() {
     let (a, b) = paper_logs(dir.path());
     let records: Vec<Record> = (0..458).map(|i| result(&theorem(i), Outcome::Budget)).collect();
     let none = write_cell(dir.path(), &manifest("ua", "pass", 16, 42, 458), &records);
-    let family = compare_family(&a, &[b.clone(), none]).unwrap();
+    let family = compare_family(&[a.clone()], &[vec![b.clone()], vec![none]], &[]).unwrap();
     let single = compare(&a, &b).unwrap();
     assert_eq!(single.holm_p, None);
     assert!(!single.to_json().contains("holm_p"));
@@ -273,4 +275,70 @@ fn seeds_are_pooled_by_theorem() {
             .to_string()
             .contains("the same seed twice")
     );
+}
+
+/// Seeds with splits of their own share some theorems only: rates, gain and bootstrap are all means
+/// over searches, and the rates differ by the gain.
+#[test]
+fn rates_and_gains_are_of_searches() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = |objective: &str, second: bool| -> Vec<PathBuf> {
+        let seed = |seed: usize| {
+            // 40 theorems are in both pools, 20 in one of them each.
+            let records: Vec<Record> = (20 * (seed - 1)..20 * (seed - 1) + 60)
+                .map(|i| {
+                    let solved = i % 4 == 0 || (second && (20..60).contains(&i) && i % 2 == 0);
+                    result(&theorem(i), if solved { Outcome::Proved } else { Outcome::Budget })
+                })
+                .collect();
+            write_cell(dir.path(), &manifest(objective, "bfs", 16, seed as u64, 60), &records)
+        };
+        [1, 2].into_iter().map(seed).collect()
+    };
+    let found = compare_seeds(&logs("ce", false), &logs("bfs", true)).unwrap();
+    assert_eq!((found.paired.n, found.searches), (80, 120));
+    assert!((found.first.rate.rate - 30.0 / 120.0).abs() < 1e-12, "{:?}", found.first.rate);
+    let difference = 100.0 * (found.second.rate.rate - found.first.rate.rate);
+    assert!((difference - found.paired.gain_pp).abs() < 1e-9, "{difference}");
+    let boot = found.bootstrap.unwrap();
+    assert!((boot.low + boot.high) / 2.0 - found.paired.gain_pp < 0.5, "{boot:?}");
+    assert!(found.to_string().contains("80 theorems completed by both, 120 searches at 2 seeds"));
+}
+
+/// Smaller budgets from the same logs, in any unit; several seeds; a family; what could be seen.
+#[test]
+fn smaller_budgets_are_read_off_the_same_logs() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = |objective: &str, at: u64| -> Vec<PathBuf> {
+        let seed = |seed: u64| {
+            let records: Vec<Record> = (0..50)
+                .map(|i| {
+                    let solved = i < 20;
+                    let outcome = if solved { Outcome::Proved } else { Outcome::Budget };
+                    let expansions = if solved { at } else { 16 };
+                    Record { expansions, distinct: 3, tokens: 40, ..result(&theorem(i), outcome) }
+                })
+                .collect();
+            write_cell(dir.path(), &manifest(objective, "bfs", 16, seed, 50), &records)
+        };
+        [1, 2].into_iter().map(seed).collect()
+    };
+    let (slow, quick) = (logs("ce", 12), logs("bfs", 6));
+    let within = |limit, cost| Within { cost, limit };
+    let limits = [4, 8, 16].map(|limit| within(limit, Cost::Expansions));
+    let found = compare_family(&slow, &[quick.clone(), quick[..1].to_vec()], &limits).unwrap();
+    let gains: Vec<f64> = found.iter().map(|c| c.paired.gain_pp).collect();
+    assert_eq!(gains, [0.0, 40.0, 0.0, 0.0, 40.0, 0.0]);
+    assert_eq!((found[1].searches, found[4].searches), (100, 50), "the seeds that both have");
+    assert!(found.iter().all(|c| c.holm_p.is_some()));
+    let table = comparison_table(&found);
+    assert!(table.contains("8 expansions") && table.contains("+40.0"), "{table}");
+    // 40 of 100 searches differ: 3.24 standard errors of sqrt(20 * 4)/100.
+    assert!((found[1].visible_pp - 3.2415 * 100.0 * 80f64.sqrt() / 100.0).abs() < 0.01);
+    assert!(found[1].to_string().contains("with 90 % power"));
+    let tried = compare_family(&slow, &[quick.clone()], &[within(5, Cost::Distinct)]).unwrap();
+    assert_eq!((tried[0].paired.gain_pp, tried[0].first.ended_before), (0.0, 60));
+    assert!(tried[0].to_string().contains("60 ended unproved before 5 distinct tactics"));
+    let beyond = compare_family(&slow, &[quick], &[within(17, Cost::Expansions)]);
+    assert!(beyond.unwrap_err().to_string().contains("had 16 expansions, and say nothing of 17"));
 }

@@ -170,9 +170,7 @@ fn what_is_missing_or_odd_is_named() {
     let matrix = made.tables.iter().find(|t| t.name == "matrix-16").unwrap();
     assert!(
         matrix.to_markdown().contains("\u{2014}")
-            && matrix
-                .caption
-                .contains("\u{2020}: rate over the theorems completed (ua under bfs: 29 of 40)")
+            && matrix.caption.contains("over those that were (ua under bfs: 29 of 40)")
     );
     assert!(
         page.contains("bfs at N = 16: not in this folder under pass")
@@ -257,4 +255,29 @@ fn sentences_say_what_happened_and_intervals_are_possible() {
     let won = one_sided(5, "bfs");
     assert!(won.contains("The largest gain is +100.0 points [12.3, 100.0]"));
     assert!(!won.contains("187.7"));
+}
+
+/// Seeds with pools of their own: what is missing of them is marked, and the caption counts all.
+#[test]
+fn cells_of_several_seeds_that_are_not_complete_are_marked() {
+    let dir = tempfile::tempdir().unwrap();
+    let cells = dir.path().join("cells");
+    let cell = |objective: &str, seed: u64, theorems: std::ops::Range<usize>| {
+        let records: Vec<Record> =
+            theorems.map(|i| record(&theorem(i), objective, "bfs", 16, seed)).collect();
+        write_cell(&cells, &manifest(objective, "bfs", 16, seed, 40), &records)
+    };
+    cell("ce", 1, 0..40);
+    cell("ce", 2, 20..60);
+    // One search is missing; a whole seed is.
+    cell("ua", 1, 0..39);
+    cell("ua", 2, 20..60);
+    cell("bfs", 1, 0..40);
+    report(dir.path()).unwrap();
+    let matrix = read(dir.path().join("report/tables/matrix-16.md"));
+    assert!(matrix.contains("60 held-out theorems, 80 searches at 2 seeds"), "{matrix}");
+    assert!(matrix.contains("ua under bfs: 79 of 80; bfs under bfs: 40 of 80"), "{matrix}");
+    assert_eq!(matrix.matches('\u{2020}').count(), 3, "{matrix}");
+    let csv = read(dir.path().join("report/tables/matrix-16.csv"));
+    assert!(csv.lines().any(|l| l.starts_with("ce,bfs,16,2,40,60,") && l.ends_with(",80,80")));
 }

@@ -20,17 +20,30 @@ pub struct Bootstrap {
 
 /// The 95 % percentile interval of the mean of per-theorem values, theorems drawn with replacement.
 ///
-/// Give one value per theorem (with several seeds, the mean over them): a theorem is the unit that
-/// is drawn. `None` without theorems or resamples, or with a value that is not finite.
+/// Give one value per theorem: a theorem is the unit that is drawn. `None` without theorems or
+/// resamples, or with a value that is not finite.
 pub fn bootstrap(values: &[f64], resamples: u32, seed: u64) -> Option<Bootstrap> {
-    if values.is_empty() || resamples == 0 || values.iter().any(|v| !v.is_finite()) {
+    let values: Vec<(f64, u64)> = values.iter().map(|&value| (value, 1)).collect();
+    bootstrap_searches(&values, resamples, seed)
+}
+
+/// The same for theorems with several searches each: give the sum over a theorem's searches and how
+/// many there are. The mean is over searches, as the gain is; what is drawn is still the theorem.
+pub fn bootstrap_searches(sums: &[(f64, u64)], resamples: u32, seed: u64) -> Option<Bootstrap> {
+    let odd = |(sum, searches): &(f64, u64)| !sum.is_finite() || *searches == 0;
+    if sums.is_empty() || resamples == 0 || sums.iter().any(odd) {
         return None;
     }
     let mut random = Random::new(seed);
     let mut means: Vec<f64> = (0..resamples)
         .map(|_| {
-            (0..values.len()).map(|_| values[random.below(values.len())]).sum::<f64>()
-                / values.len() as f64
+            let (mut total, mut count) = (0.0, 0);
+            for _ in 0..sums.len() {
+                let (sum, searches) = sums[random.below(sums.len())];
+                total += sum;
+                count += searches;
+            }
+            total / count as f64
         })
         .collect();
     means.sort_by(f64::total_cmp);
@@ -65,5 +78,15 @@ mod tests {
         assert_ne!(bootstrap(&values, 4000, 2), Some(found));
         assert_eq!(bootstrap(&[], 10, 1), None);
         assert_eq!(bootstrap(&[f64::NAN], 10, 1), None);
+    }
+
+    #[test]
+    fn a_theorem_with_more_searches_weighs_more() {
+        // Half of the theorems gain at all of three searches, half lose at their only one.
+        let sums: Vec<(f64, u64)> =
+            (0..400).map(|i| if i % 2 == 0 { (3.0, 3) } else { (-1.0, 1) }).collect();
+        let found = bootstrap_searches(&sums, 2000, 1).unwrap();
+        assert!(found.low < 0.5 && 0.5 < found.high && found.low > 0.4, "{found:?}");
+        assert_eq!(bootstrap_searches(&[(1.0, 0)], 10, 1), None);
     }
 }

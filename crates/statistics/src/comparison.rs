@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Z95;
 use crate::binomial::mcnemar;
 use crate::signflip::sign_flip;
+use crate::{Z90, Z95};
 
 /// The paired comparison of a second cell with a first.
 ///
@@ -110,6 +110,18 @@ impl Comparison {
         let (n, p) = (theorems.len() as u64, sign_flip(&differences));
         let seeds = theorems.iter().map(|t| t.seeds).max().unwrap_or(1);
         Ok(Self { n, b, c, gain_pp, ci_low, ci_high, p, seeds })
+    }
+
+    /// The smallest true gain, in percentage points, that a comparison like this one would call
+    /// significant (two-sided, 5 %) nine times in ten: the gain's standard error, which comes from
+    /// how often the cells differ, times 1.96 + 1.28. Where hardly any theorem differs, three are
+    /// taken to: as many as may have been missed.
+    pub fn visible_pp(&self) -> f64 {
+        let half = (self.ci_high - self.gain_pp).max(self.gain_pp - self.ci_low);
+        let least = Z95 * 3f64.sqrt() * 100.0 / self.n.max(1) as f64;
+        // Several seeds of a theorem are one piece of evidence at least.
+        let least = if self.b + self.c > 0 { 0.0 } else { least };
+        half.max(least) / Z95 * (Z95 + Z90)
     }
 }
 

@@ -26,7 +26,7 @@ mod spread;
 mod wilson;
 
 pub use binomial::{binomial_log_pmf, mcnemar};
-pub use bootstrap::{Bootstrap, bootstrap};
+pub use bootstrap::{Bootstrap, bootstrap, bootstrap_searches};
 pub use comparison::{Comparison, Impossible, Theorem};
 pub use holm::holm;
 pub use random::Random;
@@ -36,6 +36,8 @@ pub use wilson::{Rate, wilson};
 
 /// The normal quantile behind every 95 % interval here.
 pub const Z95: f64 = 1.959_963_984_540_054;
+/// The normal quantile behind a power of 90 %.
+pub const Z90: f64 = 1.281_551_565_544_600_4;
 
 /// The README's example is a test.
 #[cfg(doctest)]

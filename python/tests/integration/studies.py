@@ -37,6 +37,7 @@ fitted = false
 shares = [0.5]
 temperatures = [0.8, 1.2]
 theorems = 20
+probabilities = "training"
 
 [evaluation]
 strategies = ["bfs", "dfs"]

@@ -125,7 +125,7 @@ def test_a_step_that_hangs_is_given_to_another(place, nodes, whom, capfd):
     assert results(study) == results(place / "alone")
 
 
-BRANCHES = ("branch-ce", "branch-bfs+fitted", "branch-auto-ua-for-n16")
+BRANCHES = ("branch-ce", "branch-bfs+fitted", "branch-auto-ua-for-n16-t0.8")
 
 
 @patient

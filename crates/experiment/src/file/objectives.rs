@@ -35,7 +35,7 @@ pub struct ObjectiveFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probabilities: Option<Probabilities>,
     /// The temperature that log p is taken at in weights and loss; the branch recipe's if not
-    /// given.
+    /// given, and with a fitted prior the deployed one, which no other may replace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<TemperatureFile>,
     /// Weights below this are raised to it; the branch recipe's `weights.min` if not given.
@@ -160,7 +160,7 @@ impl JsonSchema for PriorFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TuneFile {
-    /// Temperatures to sample every candidate at.
+    /// Temperatures to sample every candidate at; each is trained for the one it is sampled at.
     #[schemars(schema_with = "super::temperatures")]
     pub temperatures: Vec<f64>,
     /// Objectives to train with; `ua` and the strategy's own if none are named.
@@ -178,6 +178,10 @@ pub struct TuneFile {
     /// At most so many validation theorems.
     #[schemars(range(min = 1))]
     pub theorems: usize,
+    /// Which probabilities their weights are computed from; the experiment's if not given, or
+    /// mapped ones where those are the training ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probabilities: Option<Probabilities>,
 }
 
 impl Default for TuneFile {
@@ -189,6 +193,7 @@ impl Default for TuneFile {
             shares: vec![0.0625],
             floors: vec![0.0],
             theorems: 400,
+            probabilities: None,
         }
     }
 }

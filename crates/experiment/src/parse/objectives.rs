@@ -158,14 +158,20 @@ fn own_recipe(
     experiment: &ExperimentFile,
 ) -> Checked<(f64, f64)> {
     let mut recipe = experiment.branch.clone();
-    if let Some(temperature) = file.temperature {
-        recipe.temperature = match temperature {
-            TemperatureFile::Given(temperature) => temperature,
-            TemperatureFile::Named(DeployedTemperature::Deployed) => {
-                let own = file.deployed.and_then(|deployed| deployed.temperature);
-                own.unwrap_or(experiment.evaluation.temperature)
-            }
-        };
+    let own = file.deployed.and_then(|deployed| deployed.temperature);
+    let deployed = own.unwrap_or(experiment.evaluation.temperature);
+    let fitted = matches!(file.prior, Some(PriorFile::Fitted));
+    let mut given = key("temperature");
+    match file.temperature {
+        Some(TemperatureFile::Given(temperature)) => recipe.temperature = temperature,
+        Some(TemperatureFile::Named(DeployedTemperature::Deployed)) => {
+            recipe.temperature = deployed;
+        }
+        // The paper's temperature is nobody's choice here.
+        None if fitted && recipe.temperature == Recipe::default().temperature => {
+            recipe.temperature = deployed;
+        }
+        None => given = "branch.temperature".into(),
     }
     if let Some(floor) = file.floor {
         between(&key("floor"), floor, 0.0, 1.0)?;
@@ -177,6 +183,14 @@ fn own_recipe(
             refuse(key(own), format!("makes {what} {value}; it must be {wanted}"))
         }
         Err(other) => refuse(key("objective"), other.to_string()),
+        Ok(()) if fitted && recipe.temperature != deployed => refuse(
+            given,
+            format!(
+                "is {}, and `prior = \"fitted\"` fits the surrogate to searches at {deployed}: a \
+                 prior says nothing of another temperature's probabilities; leave it out",
+                recipe.temperature
+            ),
+        ),
         Ok(()) => Ok((recipe.temperature, recipe.weights.min)),
     }
 }
@@ -197,7 +211,8 @@ fn prior(objective: Objective, file: &ObjectiveFile) -> std::result::Result<Prio
     }
 }
 
-pub(super) fn tune(file: &TuneFile, branch: &Recipe) -> Checked<Tune> {
+pub(super) fn tune(file: &TuneFile, experiment: &ExperimentFile) -> Checked<Tune> {
+    let branch = &experiment.branch;
     if file.temperatures.is_empty() {
         return refuse("tune.temperatures", "is empty; at least one temperature is needed");
     }
@@ -206,6 +221,11 @@ pub(super) fn tune(file: &TuneFile, branch: &Recipe) -> Checked<Tune> {
         let value = Value::Real(temperature);
         let set = Overrides::default().set("temperature", value);
         set.map_err(|error| setting(&path, error))?;
+        // Candidates are trained at it, too.
+        let recipe = Recipe { temperature, ..branch.clone() };
+        if let Err(catamount_train::Error::Setting { value, wanted, .. }) = recipe.check() {
+            return refuse(path, format!("is {value}; it must be {wanted}"));
+        }
     }
     once("tune.temperatures", &file.temperatures)?;
     if let Some(index) = file.objectives.iter().position(|&o| o == Objective::Ce) {
@@ -246,7 +266,18 @@ pub(super) fn tune(file: &TuneFile, branch: &Recipe) -> Checked<Tune> {
         shares: file.shares.clone(),
         floors: file.floors.clone(),
         theorems: file.theorems,
+        probabilities: candidates_probabilities(file, experiment),
     })
+}
+
+/// Which probabilities the candidates' weights are computed from: mapped ones, unless the file says
+/// otherwise. What is chosen on validation theorems should know how likely their tactics are.
+fn candidates_probabilities(file: &TuneFile, experiment: &ExperimentFile) -> Probabilities {
+    let own = file.probabilities.unwrap_or(experiment.probabilities);
+    match file.probabilities {
+        None if own == Probabilities::Training => Probabilities::Mapped,
+        _ => own,
+    }
 }
 
 /// What stands beside `auto`: the control, and no name that its own branches and cells have.
@@ -272,6 +303,11 @@ pub(super) fn validation(file: &DataFile, fitted: bool) -> Checked<()> {
         Share::Count(count) if own && count < least => refuse(
             "data.split",
             format!("leaves {count} validation theorems; at least {least} are needed"),
+        ),
+        // The rest is known once there are data.
+        Share::Fraction(_) if own && file.first.is_some_and(|first| first < least) => refuse(
+            "data.first",
+            format!("leaves fewer than the {least} validation theorems that are needed"),
         ),
         Share::Fraction(0.0) if own => refuse(
             "data.split",

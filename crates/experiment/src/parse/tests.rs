@@ -176,6 +176,35 @@ fn matched_objectives_and_their_deployments_are_resolved() {
     assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), study);
 }
 
+/// A surrogate fitted to searches at one temperature is not trained with at another.
+#[test]
+fn fitted_priors_are_at_the_deployed_temperature() {
+    let fitted = |more: &str, head: &str| {
+        let text = SHORT.replace(
+            "objective = \"ce\"",
+            &format!("objective = \"bfs\"\nprior = \"fitted\"\n{more}"),
+        );
+        text.replace("[evaluation]", &format!("{head}[evaluation]"))
+    };
+    for (more, wanted) in [
+        ("", 0.8),
+        ("temperature = \"deployed\"", 0.8),
+        ("deployed = { temperature = 1.5 }", 1.5),
+        ("temperature = 1.5\ndeployed = { temperature = 1.5 }", 1.5),
+    ] {
+        let study = Experiment::parse(&fitted(more, ""), "short.toml").unwrap();
+        assert_eq!(study.objectives[0].temperature, wanted, "{more}");
+    }
+    let said = refusal(&fitted("temperature = 1.0", ""));
+    assert!(said.starts_with("short.toml:9: objectives[0].temperature: is 1"), "{said}");
+    assert!(said.contains("searches at 0.8"), "{said}");
+    let said = refusal(&fitted("", "[branch]\ntemperature = 0.9\n"));
+    assert!(said.starts_with("short.toml:11: branch.temperature: is 0.9"), "{said}");
+    // Whatever a candidate is sampled at, it is trained at.
+    let hot = SHORT.replace("[evaluation]", "[tune]\ntemperatures = [80]\n[evaluation]");
+    assert!(refusal(&hot).contains("tune.temperatures[0]: is 80"), "{}", refusal(&hot));
+}
+
 #[test]
 fn probabilities_that_cannot_be_made_are_refused() {
     let ua = "objective = \"ua\"\nprobabilities = \"mapped\"";
@@ -190,7 +219,7 @@ fn probabilities_that_cannot_be_made_are_refused() {
         (ua, "mapped\"", "mapped\"\nfloor = 2", "objectives[0].floor", "from 0 to 1"),
         (ua, "mapped\"", "mapped\"\ntemperature = 0", "objectives[0].temperature", "above 0"),
         (ua, "mapped\"", "mapped\"\ntemperature = \"hot\"", "objectives[0]", "deployed"),
-        (AUTO, "\"set.mm\"", none, "probabilities", "needs validation traces"),
+        (AUTO, "\"set.mm\"", none, "tune.probabilities", "needs validation traces"),
         (AUTO, "\"auto\"", "\"auto\"\ntemperature = 1", "objectives[1].temperature", "[tune]"),
     ] {
         let text = SHORT.replace("objective = \"ce\"", objective).replace(old, new);

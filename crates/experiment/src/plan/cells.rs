@@ -24,16 +24,16 @@ impl Plan {
         for &budget in &evaluation.budgets {
             for &strategy in &evaluation.strategies {
                 let deployment = evaluation.deployment(strategy, budget)?;
-                let mut models: Vec<(Trained, bool)> = Vec::new();
+                let mut models: Vec<(Trained, Option<f64>)> = Vec::new();
                 let mut after: Vec<String> = Vec::new();
                 for (trained, key) in controls {
-                    models.push((trained.clone(), true));
+                    models.push((trained.clone(), None));
                     after.push(key.clone());
                 }
-                for (choice, trained_for) in candidates::choices(experiment, strategy, budget) {
+                for (choice, trained_for) in candidates::choices(experiment, strategy, budget)? {
                     let trained = Trained::branch(&choice.name, None);
                     let key = self.branch(experiment, &choice, trained_for, &trained, roots)?;
-                    models.push((trained, false));
+                    models.push((trained, Some(choice.temperature)));
                     after.push(key);
                 }
                 let contenders = candidates::contenders(experiment, &deployment, &models)?;

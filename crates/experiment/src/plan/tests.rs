@@ -96,23 +96,24 @@ objectives = [
     assert_eq!(names[..wanted.len()], wanted);
 }
 
-/// Candidates rest on the study's probabilities, and their floors are in their recipes.
+/// Candidates rest on mapped probabilities, are trained and fitted for the temperature that they
+/// are sampled at, and their floors are in their recipes.
 #[test]
 fn candidates_share_scores_and_have_their_floors() {
     let text = r#"
 name = "n"
-probabilities = "mapped"
 data = { environment = "metamath", database = "x.mm" }
 model = { base = "b" }
-branch = { temperature = 0.9, weights = { min = 0.05 } }
+branch = { weights = { min = 0.05 } }
 objectives = [{ objective = "ce" }, { objective = "auto" }]
 evaluation = { strategies = ["bfs"], budgets = [64] }
-tune = { objectives = ["ua"], floors = [0, 0.2] }
+tune = { objectives = ["ua"], floors = [0, 0.2], temperatures = [0.8, 1.2] }
 "#;
     let experiment = Experiment::parse(text, "x.toml").unwrap();
     let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
     let scores = plan.steps.iter().filter(|planned| matches!(planned.step, Step::Scores(_)));
-    assert_eq!(scores.map(|planned| &planned.name).collect::<Vec<_>>(), ["scores mapped t0.9"]);
+    let scores: Vec<_> = scores.map(|planned| &planned.name).collect();
+    assert_eq!(scores, ["scores mapped t0.8", "scores mapped t1.2"]);
     let branches = plan.steps.iter().filter_map(|planned| match &planned.step {
         Step::Branch(branch) => Some(branch),
         _ => None,
@@ -123,11 +124,39 @@ tune = { objectives = ["ua"], floors = [0, 0.2] }
             (branch.scoring.is_some(), recipe.temperature, recipe.weights.min)
         })
         .collect();
-    let (plain, raised) = ((true, 0.9, 0.05), (true, 0.9, 0.2));
-    assert_eq!(made, [(false, 0.9, 0.05), plain, raised, plain, raised]);
+    let each = [(true, 0.8, 0.05), (true, 1.2, 0.05), (true, 0.8, 0.2), (true, 1.2, 0.2)];
+    assert_eq!(made, [&[(false, 1.0, 0.05)][..], &each, &each].concat());
+    let fits = plan.steps.iter().filter(|p| matches!(p.step, Step::Calibration(_)));
+    let fits: Vec<_> = fits.map(|planned| planned.name.as_str()).collect();
+    assert_eq!(fits, ["calibration ua n64 t0.8", "calibration ua n64 t1.2"]);
+    let contenders = plan.steps.iter().find_map(|planned| match &planned.step {
+        Step::Tournament(tournament) => Some(&tournament.contenders),
+        _ => None,
+    });
+    for contender in contenders.unwrap().iter().filter(|contender| !contender.control) {
+        let own = format!("-t{}", contender.deployment.temperature());
+        assert!(contender.trained.name().ends_with(&own), "{contender:?}");
+    }
     // What is held against searches only rests on no scores.
     let calibration = Plan::calibration(&experiment, &crate::Inputs::named("source")).unwrap();
     assert!(calibration.steps.iter().all(|p| !matches!(p.step, Step::Scores(_))));
+}
+
+/// What a surrogate is fitted to, what weights are computed from and what is searched with have one
+/// temperature, also in the demo.
+#[test]
+fn fitted_objectives_have_the_temperature_of_their_searches() {
+    let demo = preset("demo").unwrap();
+    let plan = Plan::new(&demo, "source").unwrap();
+    let names: Vec<&str> = plan.steps.iter().map(|planned| planned.name.as_str()).collect();
+    assert!(names.contains(&"scores mapped t0.8"), "{names:?}");
+    for planned in &plan.steps {
+        let Step::Branch(branch) = &planned.step else { continue };
+        if branch.objective.prior == PriorChoice::Fitted {
+            let fit = branch.objective.fit(&demo.evaluation, branch.budget).unwrap();
+            assert_eq!(branch.objective.temperature, fit.temperature(), "{}", planned.name);
+        }
+    }
 }
 
 #[test]

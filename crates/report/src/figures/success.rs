@@ -4,38 +4,12 @@ use catamount_evaluate::log::{Outcome, Record};
 use catamount_figure::{Axis, Chart, Figure, Grid, Series};
 
 use super::Drawn;
+use crate::cost::Cost;
 use crate::group::Group;
 use crate::names::{colours, strategy_label};
 use crate::run::Run;
 
-/// What a search is charged for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cost {
-    /// Sampled tactics, which is what budgets count.
-    Expansions,
-    /// Tactics that were tried, each once at a node: what the prover is asked.
-    Distinct,
-    /// Tokens generated: what the model is asked.
-    Tokens,
-}
-
 impl Cost {
-    fn of(self, record: &Record) -> u64 {
-        match self {
-            Cost::Expansions => record.expansions,
-            Cost::Distinct => record.distinct,
-            Cost::Tokens => record.tokens,
-        }
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Cost::Expansions => "expansions",
-            Cost::Distinct => "distinct tactics",
-            Cost::Tokens => "tokens",
-        }
-    }
-
     fn file(self, budget: u64) -> String {
         match self {
             Cost::Expansions => format!("success-{budget}"),

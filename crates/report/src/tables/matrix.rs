@@ -64,8 +64,11 @@ fn table(
     title: &str,
 ) -> Table {
     let mut csv = String::from(
-        "objective,strategy,budget,seeds,pool,n,rate,wilson_low,wilson_high,p_against_ce\n",
+        "objective,strategy,budget,seeds,pool,n,rate,wilson_low,wilson_high,p_against_ce,\
+         searches,planned\n",
     );
+    let all = || groups.iter().flat_map(|(_, groups)| groups).flatten();
+    let seeds = all().map(|group| group.cells.len()).max().unwrap_or(1);
     let (mut incomplete, mut holes) = (Vec::new(), false);
     let mut rates: Vec<Vec<Option<f64>>> = Vec::new();
     let mut rows: Vec<Vec<Entry>> = Vec::new();
@@ -89,19 +92,19 @@ fn table(
             if p.is_some_and(|p| p < 0.05) {
                 mark.push('*');
             }
-            if (rate.n as usize) < group.pool() {
+            let (completed, mut planned) = group.searches();
+            // A seed that is missing is as many searches as the others have.
+            planned += (seeds - group.cells.len()) * group.pool();
+            if completed < planned {
                 mark.push('\u{2020}');
                 incomplete.push(format!(
-                    "{} under {}: {} of {}",
-                    group.objective.full,
-                    group.strategy,
-                    rate.n,
-                    group.pool()
+                    "{} under {}: {completed} of {planned}",
+                    group.objective.full, group.strategy
                 ));
             }
             let _ = writeln!(
                 csv,
-                "{},{},{budget},{},{},{},{},{},{},{}",
+                "{},{},{budget},{},{},{},{},{},{},{},{completed},{planned}",
                 field(&group.objective.full),
                 field(&group.strategy),
                 group.cells.len(),
@@ -115,7 +118,8 @@ fn table(
             let spread = group.rate_spread();
             let sd = spread.map(|s| format!(" \u{b1} {:.1}", s.sd)).unwrap_or_default();
             row.push(Entry { text: percent(rate.rate) + &sd, bold: false, mark });
-            line.push(Some(rate.rate));
+            // Rates of other theorems are not the highest of anything.
+            line.push((group.cells.len() == seeds).then_some(rate.rate));
         }
         rates.push(line);
         rows.push(row);
@@ -128,15 +132,18 @@ fn table(
             .collect();
         embolden(&mut entries);
     }
-    let pool = groups.iter().flat_map(|(_, g)| g).flatten().map(|g| g.pool()).max().unwrap_or(0);
-    let seeds =
-        groups.iter().flat_map(|(_, g)| g).flatten().map(|g| g.cells.len()).max().unwrap_or(1);
+    let pool = all().map(|group| group.pool()).max().unwrap_or(0);
+    let theorems = all().map(|group| group.rate().n as usize).max().unwrap_or(0).max(pool);
     let mut caption = format!(
-        "{pool} held-out theorems{}. Columns are deployed strategies, rows training objectives. \
+        "{theorems} held-out theorems{}. Columns are deployed strategies, rows training objectives. \
          Bold: highest of its column. *: p < 0.05 against CE under the same strategy (exact, \
          paired, uncorrected).",
         if seeds > 1 {
-            format!(", {seeds} seeds pooled by theorem (\u{b1}: standard deviation over seeds)")
+            format!(
+                ", {} searches at {seeds} seeds pooled by theorem (\u{b1}: standard deviation over \
+                 seeds)",
+                all().map(|group| group.searches().1).max().unwrap_or(0)
+            )
         } else {
             String::new()
         }
@@ -147,7 +154,8 @@ fn table(
     if !incomplete.is_empty() {
         let _ = write!(
             caption,
-            " \u{2020}: rate over the theorems completed ({}).",
+            " \u{2020}: not all searches were completed, and the rate is over those that were \
+             ({}); it is not to be compared with rates over others, as paired gains can be.",
             incomplete.join("; ")
         );
     }
