@@ -19,7 +19,7 @@ mod pace;
 mod progress;
 mod stream;
 
-pub use checksums::{Checksums, Damage, Sum};
+pub use checksums::{Checksums, Damage, Sum, is_inside};
 pub use complain::complain;
 pub use content::Content;
 pub use file::{AtomicFile, write};
