@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -84,13 +84,30 @@ impl Checksums {
     /// Compares the files with what they were. `thorough` reads every byte; without, the hashes of
     /// large files may be remembered ones.
     pub fn verify(&self, folder: &Path, thorough: bool) -> Vec<Damage> {
-        self.0.iter().filter_map(|(path, sum)| damage(&folder.join(path), sum, thorough)).collect()
+        let damage = |(path, sum): (&PathBuf, &Sum)| match is_inside(path) {
+            true => damage(&folder.join(path), sum, thorough),
+            false => {
+                let reason = "it is not a file of the folder".into();
+                Some(Damage::Unreadable { path: path.clone(), reason })
+            }
+        };
+        self.0.iter().filter_map(damage).collect()
     }
+}
+
+/// Whether a path stays in the folder that it is relative to, whoever wrote it down.
+pub fn is_inside(path: &Path) -> bool {
+    let mut parts = path.components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 fn damage(path: &Path, sum: &Sum, thorough: bool) -> Option<Damage> {
     let path = path.to_path_buf();
     let is = match path.metadata() {
+        // A pipe or a device would be read for ever.
+        Ok(metadata) if !metadata.is_file() => {
+            return Some(Damage::Unreadable { path, reason: "it is not a file".into() });
+        }
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Some(Damage::Missing { path });

@@ -4,8 +4,10 @@
 //! Deliberately knows nothing of proofs, models or studies.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod checksums;
+mod complain;
 mod content;
 mod file;
 mod folder;
@@ -17,7 +19,8 @@ mod pace;
 mod progress;
 mod stream;
 
-pub use checksums::{Checksums, Damage, Sum};
+pub use checksums::{Checksums, Damage, Sum, is_inside};
+pub use complain::complain;
 pub use content::Content;
 pub use file::{AtomicFile, write};
 pub use folder::{AtomicFolder, sync};

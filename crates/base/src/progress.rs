@@ -1,13 +1,14 @@
 //! How far long work is: a bar with a rate and an estimate on a terminal, a line now and then
 //! elsewhere. Always on standard error, so that results can be piped.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::complain::complain;
 use crate::pace::Pace;
 
 /// Whether nothing is said on the way.
@@ -198,6 +199,6 @@ impl Activity {
 /// whether the work succeeds.
 pub fn say(line: impl AsRef<str>) {
     if !is_quiet() {
-        let _ = writeln!(std::io::stderr().lock(), "{}", line.as_ref());
+        complain(format_args!("{}\n", line.as_ref()));
     }
 }

@@ -31,6 +31,7 @@
 //! Deliberately knows nothing of models, provers, logs or files.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod bypass;
 mod calibrate;

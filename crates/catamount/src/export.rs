@@ -121,7 +121,7 @@ fn terms(arguments: &Arguments, proofs: &[(String, Vec<String>)]) -> Result<()> 
         let certificate = lean
             .certificate(theorems.get(name)?, tactics)
             .map_err(|fault| anyhow::anyhow!("theorem {name}: {fault}"))?
-            .map_err(|why| anyhow::anyhow!("theorem {name}: its proof gives no terms: {why}"))?;
+            .map_err(|why| anyhow::anyhow!("theorem {name}: no proof of it is written: {why}"))?;
         let path = folder.join(format!("{}.ndjson", name.replace('/', "_")));
         std::fs::write(&path, &certificate.text)
             .with_context(|| format!("cannot write {}", path.display()))?;

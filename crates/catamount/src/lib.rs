@@ -5,6 +5,7 @@
 //! are the same code.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 // What is printed goes by way of `output`, which knows what to do where it cannot be written.
 macro_rules! print {
     ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
@@ -21,8 +22,11 @@ macro_rules! note {
 macro_rules! detail {
     ($($text:tt)*) => { $crate::output::detail(format_args!($($text)*)) };
 }
+macro_rules! eprint {
+    ($($text:tt)*) => { catamount_base::complain(format_args!($($text)*)) };
+}
 macro_rules! eprintln {
-    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+    ($($text:tt)*) => { catamount_base::complain(format_args!("{}\n", format_args!($($text)*))) };
 }
 
 mod arguments;

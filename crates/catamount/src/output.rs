@@ -9,6 +9,8 @@ use std::fmt;
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use catamount_base::complain;
+
 /// Whether details are wanted.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
@@ -54,11 +56,6 @@ pub fn print(text: fmt::Arguments<'_>) {
 /// Sees that everything printed so far is out.
 pub fn flush() {
     let _ = lock().flush();
-}
-
-/// Prints to standard error. If even that cannot be written, there is nobody left to tell.
-pub fn complain(text: fmt::Arguments<'_>) {
-    let _ = io::stderr().lock().write_fmt(text);
 }
 
 /// What went wrong with all its causes, each said once: some errors quote their cause themselves.

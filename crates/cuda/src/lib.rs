@@ -14,6 +14,8 @@
 //! }
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod attention;
 mod backend;
 mod choice;

@@ -5,6 +5,7 @@
 //! [`Log`] reads them. Deliberately knows nothing of how results are compared or drawn.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod asking;
 mod cell;

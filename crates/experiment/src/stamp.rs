@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catamount_base::{Checksums, Damage};
+use catamount_base::{Checksums, Damage, is_inside};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ use crate::plan::Planned;
 use crate::step::Step;
 
 const STAMP: &str = "stamp.json";
+const STALE: &str = "stale";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Stamp {
@@ -35,6 +36,14 @@ struct Move {
     place: PathBuf,
     files: Vec<PathBuf>,
     goal: Goal,
+}
+
+impl Move {
+    /// Whether it moves files of the study to or from a folder right under `stale/`, and no other.
+    fn is_inside(&self) -> bool {
+        let place = self.place.strip_prefix(STALE).is_ok_and(|name| name.iter().count() == 1);
+        place && is_inside(&self.place) && self.files.iter().all(|file| is_inside(file))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,14 +251,14 @@ impl<'a> Stamps<'a> {
         let places = self.stale()?.into_iter();
         Ok(places
             .filter(|(_, name)| name.split_once('-').is_some_and(|(_, id)| id == own))
-            .map(|(_, name)| Path::new("stale").join(name))
+            .map(|(_, name)| Path::new(STALE).join(name))
             .collect())
     }
 
     /// A new folder under `stale/`.
     fn place(&self, planned: &Planned) -> Result<PathBuf> {
         let last = self.stale()?.last().map_or(0, |(number, _)| *number);
-        let place = Path::new("stale").join(format!("{:04}-{}", last + 1, planned.step.id()));
+        let place = Path::new(STALE).join(format!("{:04}-{}", last + 1, planned.step.id()));
         let path = self.folder.join(&place);
         fs::create_dir_all(&path).map_err(Error::io(&path))?;
         Ok(place)
@@ -257,7 +266,7 @@ impl<'a> Stamps<'a> {
 
     /// What is under `stale/`, by number.
     fn stale(&self) -> Result<Vec<(u64, String)>> {
-        let folder = self.folder.join("stale");
+        let folder = self.folder.join(STALE);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -273,8 +282,11 @@ impl<'a> Stamps<'a> {
     }
 }
 
+/// A stamp, if it is one. Folders come from others as well: a move that would lead out of the study
+/// is nobody's of ours.
 fn read(path: &Path) -> Option<Stamp> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    let stamp: Stamp = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    stamp.moving.as_ref().is_none_or(Move::is_inside).then_some(stamp)
 }
 
 fn write(path: &Path, stamp: &Stamp) -> Result<()> {
@@ -404,5 +416,30 @@ mod tests {
         assert_eq!(folder.get("models/warm-up/model").unwrap(), "model of a");
         assert_eq!(folder.get("training/warm-up/checkpoint").unwrap(), "checkpoint of a");
         assert!(stamps.stale().unwrap().is_empty());
+    }
+
+    /// A folder of somebody else's, whose stamp says that a move to or from elsewhere is under way.
+    #[test]
+    fn a_stamp_moves_and_removes_nothing_outside_its_study() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (mine, outside) = (elsewhere.path().join("mine"), elsewhere.path().to_path_buf());
+        let inside = || PathBuf::from("stale/0001-warm-up");
+        fs::write(&mine, "precious").unwrap();
+        for (place, file, goal) in [
+            (outside.clone(), "x".into(), Goal::Return),
+            ("stale/../..".into(), "x".into(), Goal::Return),
+            ("stale".into(), "x".into(), Goal::Return),
+            (inside(), mine.clone(), Goal::Retire),
+            (inside(), "../mine".into(), Goal::Retire),
+        ] {
+            let folder = Folder::new();
+            let stamps = folder.stamps();
+            let moving = Some(Move { place, files: vec![file], goal });
+            let (key, outputs) = ("a".into(), Checksums::default());
+            let stamp = Stamp { key, done: false, seconds: 0.0, outputs, moving };
+            stamps.write(&planned("a"), &stamp).unwrap();
+            assert!(!stamps.begin(&planned("a")).unwrap(), "{stamp:?}");
+            assert_eq!(fs::read_to_string(&mine).unwrap(), "precious", "{stamp:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ pub mod faults;
 pub mod fuzz;
 pub mod mutation;
 pub mod random;
+mod readers;
 pub mod seeds;
 pub mod suite;
 pub mod target;

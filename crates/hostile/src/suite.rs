@@ -2,6 +2,7 @@
 //! databases that must not, as the suite's own script lists them.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use catamount_metamath::Database;
@@ -64,6 +65,18 @@ pub fn judge(folder: &Path) -> Result<Vec<(Case, Verdict)>> {
         (case, verdict)
     };
     Ok(cases.into_iter().map(verdict).collect())
+}
+
+/// Whether `metamath` accepts a database, in the folder where what it includes is; none where the
+/// program is not installed.
+pub fn accepted_by_metamath(folder: &Path, file: &str) -> Option<bool> {
+    let output = Command::new("metamath")
+        .args([&format!("read '{file}'"), "verify proof *", "exit"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    Some(!String::from_utf8_lossy(&output.stdout).contains("?Error"))
 }
 
 #[cfg(test)]

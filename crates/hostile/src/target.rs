@@ -9,18 +9,20 @@ use std::time::Duration;
 use anyhow::Result;
 use catamount_evaluate::Log;
 use catamount_experiment::{Experiment, Inputs, Plan, Workload};
+use catamount_lean::{Recipe, doors};
 use catamount_metamath::{Database, Extraction, Metamath};
 use catamount_model::{Cpu, load, load_adapter, load_gguf};
 use catamount_objective::{Objective, Surrogate};
 use catamount_policies::{Http, HttpSettings, Ngram};
 use catamount_search::{Environment, Policy, Request, StateId, Stream};
+use catamount_traces::parquet::read_scores;
 use catamount_traces::{LogP, Theorem, leandojo, parquet, read_any, validate};
 
-use crate::seeds;
 use crate::verdicts::TOY;
+use crate::{readers, seeds};
 
 /// What reads an input. Whether it likes it does not matter; that it comes back does.
-type Reading = Box<dyn FnMut(&[u8])>;
+pub type Reading = Box<dyn FnMut(&[u8])>;
 
 /// A parser, or what stands behind one.
 pub struct Target {
@@ -35,7 +37,7 @@ pub struct Target {
 }
 
 /// The names of all targets.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 27] = [
     "weights",
     "traces",
     "leandojo",
@@ -53,6 +55,16 @@ pub const NAMES: [&str; 17] = [
     "tactic",
     "completion",
     "wire",
+    "terms",
+    "olean",
+    "scores",
+    "lora",
+    "checkpoint",
+    "service",
+    "stamp",
+    "plan",
+    "recipe",
+    "lake",
 ];
 
 impl Target {
@@ -91,7 +103,7 @@ impl Target {
                 };
                 (vec![seed.into()], file(path, read))
             }
-            "safetensors" | "config" | "tokenizer" | "adapter" | "gguf" => {
+            "safetensors" | "config" | "tokenizer" | "adapter" | "lora" | "gguf" => {
                 share = 50;
                 let model = seeds::model(folder)?;
                 let folder = folder.to_path_buf();
@@ -106,8 +118,11 @@ impl Target {
                         let read = |path: &Path| drop(load_gguf(path, Arc::new(Cpu), false));
                         (vec![seeds::gguf(&model)?], file(at("model.gguf"), read))
                     }
-                    "adapter" => {
-                        let path = at("adapter_config.json");
+                    "adapter" | "lora" => {
+                        let path = match name {
+                            "adapter" => at("adapter_config.json"),
+                            _ => at("adapter_model.safetensors"),
+                        };
                         let seed = std::fs::read(&path)?;
                         let folder = path.parent().unwrap_or(Path::new(".")).to_path_buf();
                         let read =
@@ -140,7 +155,34 @@ impl Target {
             }
             "wire" => {
                 let seeds = ANSWERS.iter().map(|answer| answer.as_bytes().to_vec()).collect();
-                (seeds, Box::new(|bytes| _ = catamount_lean::is_answer(bytes, "7")))
+                (seeds, Box::new(|bytes| _ = doors::answer(bytes, "7")))
+            }
+            "terms" => {
+                let read = |bytes: &[u8]| _ = std::str::from_utf8(bytes).map(doors::terms);
+                (vec![TERMS.into()], Box::new(read))
+            }
+            "olean" => (Vec::new(), Box::new(|bytes| _ = doors::compiled(bytes.to_vec()))),
+            "scores" => (Vec::new(), file(at("s.parquet"), |path| drop(read_scores(path)))),
+            "checkpoint" => {
+                share = 25;
+                readers::checkpoint(folder)?
+            }
+            "service" => {
+                share = 25;
+                readers::service()?
+            }
+            "stamp" | "plan" => {
+                // A whole report is made of a plan.
+                share = if name == "plan" { 4 } else { 50 };
+                readers::study(name, folder)?
+            }
+            "recipe" => {
+                let read = |path: &Path| drop(Recipe::open(&path.to_string_lossy()));
+                (vec![RECIPE.into()], file(at("recipe.toml"), read))
+            }
+            "lake" => {
+                let read = |path: &Path| _ = path.parent().map(doors::packages);
+                (vec![LAKE.into()], file(at("lake-manifest.json"), read))
             }
             _ => anyhow::bail!("the targets are {}", NAMES.join(", ")),
         };
@@ -290,19 +332,69 @@ const ANSWERS: [&str; 3] = [
     ),
 ];
 
-const LOG: &str = concat!(
+pub(crate) const LOG: &str = concat!(
     r#"{"theorem":"a","outcome":"proved","expansions":3,"tactics":["ax-1"],"axioms":["ax-1"],"#,
-    r#""demonstrated":2,"valid":2,"rejected":1,"duplicates":0,"depths":[2,1],"tokens":9}"#,
+    r#""demonstrated":2,"valid":2,"rejected":1,"distinct":3,"duplicates":0,"depths":[2,1],"#,
+    r#""tokens":9}"#,
     "\n",
-    r#"{"theorem":"b","outcome":"error","expansions":0,"valid":0,"rejected":0,"duplicates":0,"#,
-    r#""depths":[],"tokens":0,"reason":"lost"}"#,
+    r#"{"theorem":"b","outcome":"error","expansions":0,"valid":0,"rejected":0,"distinct":0,"#,
+    r#""duplicates":0,"depths":[],"tokens":0,"reason":"lost"}"#,
     "\n",
-    r#"{"theorem":"c","outcome":"budget","expansions":8,"valid":0,"rejected":8,"duplicates":3,"#,
-    r#""depths":[8],"tokens":40}"#,
+    r#"{"theorem":"c","outcome":"budget","expansions":8,"valid":0,"rejected":8,"distinct":5,"#,
+    r#""duplicates":3,"depths":[8],"tokens":40}"#,
     "\n"
 );
-const MANIFEST: &str = concat!(
+pub(crate) const MANIFEST: &str = concat!(
     r#"{"format":1,"objective":"ce","strategy":"bfs","settings":{"max_depth":64},"budget":8,"#,
     r#""seed":1,"policy":"p","environment":"e","pool":{"file":"f","hash":"h","theorems":3,"#,
     r#""steps":null},"version":"0.1.0","commit":null,"command":"catamount eval"}"#
+);
+
+/// `theorem t : p -> p`, and a lemma beside it, in the format of lean4export.
+const TERMS: &str = concat!(
+    r#"{"meta":{"exporter":{"name":"x","version":"1"},"format":{"version":"3.1.0"}}}"#,
+    "\n",
+    r#"{"in":1,"str":{"pre":0,"str":"t"}}"#,
+    "\n",
+    r#"{"in":2,"num":{"pre":1,"i":7}}"#,
+    "\n",
+    r#"{"in":3,"str":{"pre":0,"str":"u"}}"#,
+    "\n",
+    r#"{"il":1,"param":3}"#,
+    "\n",
+    r#"{"il":2,"succ":1}"#,
+    "\n",
+    r#"{"il":3,"imax":[1,2]}"#,
+    "\n",
+    r#"{"ie":0,"sort":0}"#,
+    "\n",
+    r#"{"ie":1,"bvar":0}"#,
+    "\n",
+    r#"{"ie":2,"bvar":1}"#,
+    "\n",
+    r#"{"ie":3,"forallE":{"name":1,"type":1,"body":2,"binderInfo":"default"}}"#,
+    "\n",
+    r#"{"ie":4,"forallE":{"name":3,"type":0,"body":3,"binderInfo":"implicit"}}"#,
+    "\n",
+    r#"{"ie":5,"lam":{"name":1,"type":1,"body":1,"binderInfo":"default"}}"#,
+    "\n",
+    r#"{"ie":6,"lam":{"name":3,"type":0,"body":5,"binderInfo":"implicit"}}"#,
+    "\n",
+    r#"{"ie":7,"const":{"name":2,"us":[1]}}"#,
+    "\n",
+    r#"{"ie":8,"natVal":"12"}"#,
+    "\n",
+    r#"{"ie":9,"app":{"fn":7,"arg":8}}"#,
+    "\n",
+    r#"{"thm":{"name":2,"levelParams":[3],"type":4,"value":6,"all":[2]}}"#,
+    "\n",
+    r#"{"thm":{"name":1,"levelParams":[],"type":4,"value":6,"all":[1]}}"#,
+    "\n",
+);
+const RECIPE: &str = "name = \"cedar\"\nrepository = \"https://example.org/cedar\"\n\
+    commit = \"8f9d9cff6bd728b17a24e163c9402775d9e6a365\"\nfolder = \"lean\"\n\
+    libraries = [\"batteries\"]\nmodules = [\"Cedar\"]\nleave_out = [\"Cedar.Slow\"]\n";
+const LAKE: &str = concat!(
+    r#"{"version":"1.1.0","packagesDir":".lake/packages","packages":[{"url":"https://e.org/a","#,
+    r#""type":"git","name":"mathlib","rev":"29dcec074de168ac2bf835a77ef68bbe069194c5"}]}"#
 );

@@ -1,6 +1,6 @@
 //! A proof as a file for other people's kernels: everything it rests on, down to the ground.
 
-use catamount_search::Fault;
+use catamount_search::{Checked, Fault};
 use catamount_traces::Theorem;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub struct Certificate {
 }
 
 impl Lean {
-    /// A proof for other kernels; the inner error is why there is none. It is not judged here.
+    /// A proof for other kernels; the inner error is why there is none.
     pub fn certificate(
         &self,
         theorem: &Theorem,
@@ -38,17 +38,22 @@ impl Lean {
         }
     }
 
-    /// The same for a proof that comes as terms, whoever made them.
+    /// The same for a proof that comes as terms, whoever made them. They are judged first: another
+    /// kernel sees what they prove and not what they were to prove.
     pub fn certificate_of(
         &self,
         theorem: &Theorem,
         terms: &str,
     ) -> Result<Result<Certificate, String>, Fault> {
+        if let Checked::Refused { reason } = self.judge(theorem, terms)? {
+            return Ok(Err(reason));
+        }
         let (place, target) =
             self.locate(theorem, Owner::User).map_err(|e| Fault(e.to_string()))?;
         self.certificate_at(&place, &target, terms)
     }
 
+    /// The same for terms that were judged.
     pub(crate) fn certificate_at(
         &self,
         place: &Place,

@@ -182,7 +182,8 @@ impl Lean {
                 let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
                 let warning = format!("`{line}`: {why}");
                 if !warnings.contains(&warning) {
-                    eprintln!("Lean, a header or statement to look at: {warning}");
+                    let said = format_args!("Lean, a header or statement to look at: {warning}\n");
+                    catamount_base::complain(said);
                     warnings.insert(warning);
                 }
                 Ok(())

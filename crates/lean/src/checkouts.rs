@@ -17,7 +17,7 @@ const LEAST_DIGITS: usize = 7;
 pub(crate) struct Checkouts(Vec<Checkout>);
 
 #[derive(Debug)]
-struct Checkout {
+pub(crate) struct Checkout {
     folder: PathBuf,
     url: String,
     commit: String,
@@ -89,7 +89,7 @@ fn usual_folder() -> PathBuf {
     [".lake", "packages"].iter().collect()
 }
 
-fn packages(project: &Path) -> Vec<Checkout> {
+pub(crate) fn packages(project: &Path) -> Vec<Checkout> {
     // A project without dependencies has no manifest, and a manifest that cannot be read is Lake's
     // to complain of.
     let text = std::fs::read(project.join("lake-manifest.json")).unwrap_or_default();

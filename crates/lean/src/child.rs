@@ -14,11 +14,18 @@ use crate::sandbox::{Layer, Program, Sandbox};
 /// Stack of a child's main thread: Lean recurses deeply.
 const STACK_BYTES: u64 = 600_000 * 1024;
 
+/// Processor time of a process in its life, which nothing that it does about signals lengthens. It
+/// can only be lowered, so it is far above what is allowed from request to request.
+#[cfg(target_os = "linux")]
+const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// See the module's text. Dropping it ends the process and everything it started.
 pub(crate) struct Child {
     inner: std::process::Child,
     /// Until when it has been allowed processor time, and when that was last said.
     allowed: Option<(Duration, Instant)>,
+    /// The seconds at which the kernel was to end each process.
+    ends: Vec<(u32, u64)>,
 }
 
 impl Child {
@@ -29,7 +36,7 @@ impl Child {
         // The kernel ends a child when the thread that started it ends, so a thread that lasts as
         // long as this process starts them all.
         let inner = on_lasting_thread(move || command.spawn())??;
-        Ok(Child { inner, allowed: None })
+        Ok(Child { inner, allowed: None, ends: Vec::new() })
     }
 
     pub fn id(&self) -> u32 {
@@ -57,7 +64,8 @@ impl Child {
     }
 
     /// Allows the process so much more processor time than it has used; the kernel ends it there. A
-    /// process that answered and works on in the background is ended by this too.
+    /// process that answered and works on in the background is ended by this too. One that has got
+    /// past its end, because it will not hear the signal, is killed.
     #[cfg(target_os = "linux")]
     pub fn allow_processor_time(&mut self, more: Duration) {
         const SAID_OFTEN_ENOUGH: Duration = Duration::from_secs(1);
@@ -66,10 +74,15 @@ impl Child {
         }
         self.allowed = Some((more, Instant::now()));
         let threads = thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        let ends = std::mem::take(&mut self.ends);
         for pid in family(self.id()) {
             let Some(used) = processor_seconds(pid) else { continue };
-            let soft = used + more.as_secs() * threads + 2;
-            let limit = libc::rlimit { rlim_cur: soft, rlim_max: libc::RLIM_INFINITY };
+            if ends.iter().any(|(of, end)| *of == pid && used > *end + 1) {
+                return self.kill();
+            }
+            let soft = (used + more.as_secs() * threads + 2).min(LIFE.as_secs());
+            self.ends.push((pid, soft));
+            let limit = libc::rlimit { rlim_cur: soft, rlim_max: LIFE.as_secs() };
             // SAFETY: reads the struct it is given. A process that is gone needs no limit.
             unsafe {
                 libc::prlimit(pid as libc::pid_t, libc::RLIMIT_CPU, &limit, std::ptr::null_mut())
@@ -237,7 +250,7 @@ mod tests {
         let mut held = Vec::new();
         escape::by_a_shell(&unconfined(), |finding| held.push((finding.what, finding.ok)));
         // The memory limit is set on every child.
-        let expected = [false, false, false, false, true];
+        let expected = [false, false, false, false, false, false, true];
         assert_eq!(held.iter().map(|(_, ok)| *ok).collect::<Vec<_>>(), expected, "{held:?}");
     }
 
@@ -258,6 +271,20 @@ mod tests {
             Child::spawn(&script("while :; do :; done"), &sandbox(), Layer::here()).unwrap();
         child.allow_processor_time(Duration::ZERO);
         assert_eq!(wait(&mut child).signal(), Some(libc::SIGXCPU));
+    }
+
+    #[test]
+    fn a_child_that_will_not_hear_its_end_is_killed() {
+        let deaf = script("trap '' XCPU; while :; do :; done");
+        let mut child = Child::spawn(&deaf, &sandbox(), Layer::here()).unwrap();
+        child.allow_processor_time(Duration::ZERO);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while processor_seconds(child.id()).is_some_and(|used| used < 4) {
+            assert!(Instant::now() < deadline && child.status().is_none(), "it ended by itself");
+            thread::sleep(Duration::from_millis(50));
+        }
+        child.allow_processor_time(Duration::from_secs(1));
+        assert_eq!(wait(&mut child).signal(), Some(libc::SIGKILL));
     }
 
     #[test]

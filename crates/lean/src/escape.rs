@@ -133,11 +133,13 @@ pub(crate) fn by_a_shell(layer: &Layer, mut each: impl FnMut(Finding)) {
             Err("there is no bash".into()),
         ));
     };
-    let tries: [(&str, Attempt); 5] = [
+    let tries: [(&str, Attempt); 7] = [
         ("a program that reads a file", reads),
         ("a program that writes a file", writes),
         ("a program that starts another", forks),
         ("a program that opens a connection", connects),
+        ("a program that signals another", signals),
+        ("a program that reads another's environment", spies),
         ("a program that takes memory", grows),
     ];
     for (what, attempt) in tries {
@@ -230,6 +232,23 @@ fn connects(bash: &Path, layer: &Layer) -> Result<String, String> {
         }
         Err(_) => held(&said),
     }
+}
+
+/// Signals this process; signal 0 does nothing but to say whether another would arrive.
+fn signals(bash: &Path, layer: &Layer) -> Result<String, String> {
+    let folder = folder()?;
+    let script = format!("kill -0 {} && echo reached", std::process::id());
+    let said = shell(layer, bash, &script, folder.path())?;
+    if said.contains("reached") { Err("its signal would arrive".into()) } else { held(&said) }
+}
+
+/// Looks for this process's environment, in which there may be keys.
+fn spies(bash: &Path, layer: &Layer) -> Result<String, String> {
+    let folder = folder()?;
+    let environment = format!("/proc/{}/environ", std::process::id());
+    let script = format!("read -r -d '' x < {environment} && echo reached");
+    let said = shell(layer, bash, &script, folder.path())?;
+    if said.contains("reached") { Err("it read the environment".into()) } else { held(&said) }
 }
 
 fn grows(_: &Path, layer: &Layer) -> Result<String, String> {

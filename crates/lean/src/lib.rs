@@ -21,6 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod api;
 mod assets;
 mod build;
@@ -37,6 +39,8 @@ mod compile;
 mod compromised;
 mod corpus;
 mod doctor;
+#[doc(hidden)]
+pub mod doors;
 mod environment;
 mod error;
 mod escape;
@@ -63,13 +67,6 @@ mod tool;
 mod trace;
 mod wire;
 mod worker;
-
-/// Whether a line of a server's output is its answer to the question of this id; for the tests that
-/// give it other lines.
-#[doc(hidden)]
-pub fn is_answer(line: &[u8], id: &str) -> bool {
-    wire::parse_reply(line, id).is_some()
-}
 
 #[doc(hidden)]
 pub use api::names_file;

@@ -12,6 +12,7 @@
 //! pointer with its lowest bit set is a number. The root is `ModuleData(imports, constant names,
 //! constants, extra constant names, entries by extension; whether it is a module of the new kind)`.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 /// Magic, format, flags, Lean's version and the commit it was built from.
@@ -32,7 +33,7 @@ const INITIALISERS: &str = "Lean.regularInitAttr";
 
 /// The module in `bytes`, importable. The error says what of the layout is not as it should be.
 pub(crate) fn importable(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
-    let module = Module { bytes };
+    let module = Module::new(bytes);
     let root = module.word(ROOT_AT)?;
     let [imports, names, constants, extra, entries] = module.fields(root)?;
     let flags = module.word(module.at(root)? + 8 + 4 * 5)?;
@@ -101,9 +102,20 @@ pub(crate) fn importable(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 
 struct Module {
     bytes: Vec<u8>,
+    /// Bytes of names that may still be written out: they share their parts, so that a small module
+    /// could name more than there is memory for.
+    names_left: Cell<usize>,
 }
 
+/// How many times a module's size its names may take; those of real ones take less than one.
+const NAMES: usize = 16;
+
 impl Module {
+    fn new(bytes: Vec<u8>) -> Module {
+        let names_left = Cell::new(bytes.len().saturating_mul(NAMES));
+        Module { bytes, names_left }
+    }
+
     fn word(&self, at: usize) -> Result<u32, String> {
         let bytes = self.bytes.get(at..at + 4).ok_or("it ends too early")?;
         Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
@@ -158,6 +170,9 @@ impl Module {
                 NAME_NUMBER => (last >> 1).to_string(),
                 _ => return Err("there is no name where one should be".into()),
             });
+            let size = parts.last().map_or(0, |part| part.len() + 1);
+            let left = self.names_left.get().checked_sub(size);
+            self.names_left.set(left.ok_or("its names are too long")?);
             if parts.len() > DEEPEST_NAME {
                 return Err("a name has too many parts".into());
             }
@@ -203,7 +218,7 @@ impl Writer {
 
     /// Lean walks through the objects one after another, so nothing may stand between two.
     fn put(&mut self, size: u16, fields: u8, tag: u8, words: impl Iterator<Item = u32>) -> u32 {
-        let pointer = self.base + self.bytes.len() as u32;
+        let pointer = self.base.wrapping_add(self.bytes.len() as u32);
         self.bytes.extend_from_slice(&[0; 4]);
         self.bytes.extend_from_slice(&size.to_le_bytes());
         self.bytes.extend_from_slice(&[fields, tag]);
@@ -299,7 +314,7 @@ mod tests {
 
     #[test]
     fn code_without_a_constant_gets_an_unsafe_one_and_lost_initialisers_go() {
-        let fixed = Module { bytes: importable(sample()).unwrap() };
+        let fixed = Module::new(importable(sample()).unwrap());
         let [_, names, infos, _, entries] = fixed.fields(fixed.word(ROOT_AT).unwrap()).unwrap();
         let names: Vec<_> =
             fixed.items(names).unwrap().into_iter().map(|p| fixed.name(p).unwrap()).collect();
@@ -325,5 +340,16 @@ mod tests {
             let _ = importable(whole[..length].to_vec());
         }
         assert!(importable(vec![0; 10]).unwrap_err().contains("ends too early"));
+    }
+
+    #[test]
+    fn names_are_not_written_out_beyond_measure() {
+        let long = module(|out| {
+            let one = name(out, &"a".repeat(10_000));
+            let empty = out.array(&[]);
+            let names = out.array(&vec![one; 10_000]);
+            out.constructor_with_flag(&[empty, names, empty, empty, empty], 0)
+        });
+        assert_eq!(importable(long).unwrap_err(), "its names are too long");
     }
 }

@@ -28,6 +28,7 @@
 //! | `mcts` | O(L N^2) | O(L N) |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod backtrack;
 mod curve;

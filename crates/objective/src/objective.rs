@@ -278,8 +278,16 @@ impl Surrogate {
         if budget > MOST_EXPANSIONS as f64 {
             return Err(ObjectiveError::Budget { objective, budget, most: MOST_EXPANSIONS });
         }
-        let readings = if objective == Objective::Mcts { budget } else { 1.0 };
-        let work = length as f64 * budget * readings;
+        // What a step of the recurrence costs beside the cheapest, where `f64` is enough and where
+        // it is not. Whether it is enough for backtracking is known only after having tried.
+        let (readings, cost) = match (objective, is_narrow(log_p)) {
+            (Objective::Mcts, true) => (budget, 1.0),
+            (Objective::Mcts, false) => (budget, 16.0),
+            (Objective::Bfs | Objective::Dfs, true) => (1.0, 16.0),
+            (Objective::Bfs | Objective::Dfs, false) => (1.0, 128.0),
+            _ => (1.0, 512.0),
+        };
+        let work = length as f64 * budget * readings * cost;
         if work > MOST_WORK {
             return Err(ObjectiveError::Work { objective, length, budget, work, most: MOST_WORK });
         }
@@ -290,8 +298,7 @@ impl Surrogate {
 /// The largest budget of a recurrence. Each of its steps may round twice, and so many of them move
 /// a weight by less than the 1e-9 that are promised.
 const MOST_EXPANSIONS: u64 = 1 << 22;
-/// The most operations on one trace: minutes where `f64` is enough, and far beyond any trace of a
-/// library.
+/// The most operations on one trace: 15 seconds, and far beyond any trace of a library.
 const MOST_WORK: f64 = (1u64 << 36) as f64;
 /// The least likely trace. The exponents of [`Wide`] go much further, but a sum below this is no
 /// log-probability of a tactic: it comes of a mask.

@@ -104,3 +104,24 @@ fn work_beyond_reason_is_refused() {
     let error = Surrogate::new(Objective::Rdfs, 1 << 22).weigh(&vec![-0.1; 1 << 16]).unwrap_err();
     assert!(error.to_string().contains("operations"), "{error}");
 }
+
+/// The costliest question of each kind that is not refused would take some 15 s; that these are
+/// takes none.
+#[test]
+fn the_largest_budget_of_a_long_trace_is_answered_or_refused_in_seconds() {
+    for each in [-0.3, -4.6] {
+        for objective in [Objective::Rdfs, Objective::Vdfs, Objective::Mcts] {
+            let error = Surrogate::new(objective, 1 << 22).weigh(&vec![each; 1000]).unwrap_err();
+            assert!(matches!(error, ObjectiveError::Work { .. }), "{objective}: {error}");
+        }
+    }
+    // Where `f64` does not do, less is done in the time.
+    let bfs = Surrogate::new(Objective::Bfs, 1 << 22);
+    assert!(bfs.weigh(&vec![-4.6; 1000]).is_err());
+    // What studies ask for is far from any of this.
+    for objective in RECURRENCES {
+        for each in [-0.3, -40.0] {
+            assert!(Surrogate::new(objective, 4096).weigh(&[each; 30]).is_ok(), "{objective}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! files, so the same seed and the same verdicts give the same questions.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod best_first;
 mod deployment;

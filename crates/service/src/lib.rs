@@ -2,6 +2,7 @@
 //! that asks several of them, and gives what a prover in this process would give, byte for byte.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub use addresses::{AddressError, Addresses};
 pub use remote::{ConnectError, Remote};

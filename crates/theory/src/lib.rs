@@ -27,6 +27,7 @@
 //! [`theory`] writes every figure with its claim, its data and the numbers that decide the claim.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod check;
 mod elasticity;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamount_base::{AtomicFolder, Progress};
+use catamount_base::{AtomicFolder, Progress, complain};
 use catamount_model::{Backend, Model};
 
 use crate::checkpoint::{Checkpoint, Identity, Position};
@@ -147,7 +147,7 @@ pub fn train<B: Backend>(
     fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     let identity = Identity::new(data, objective, recipe, run.begun_from.clone());
     let latest = Checkpoint::latest(&folder, &mut |damage| {
-        eprintln!("warning: {damage}; going on from the one before");
+        complain(format_args!("warning: {damage}; going on from the one before\n"));
     })?;
     if let Some(checkpoint) = &latest {
         if !run.resume {

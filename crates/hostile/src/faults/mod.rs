@@ -2,6 +2,7 @@
 
 mod row;
 mod server;
+mod streams;
 mod tries;
 mod world;
 
@@ -20,7 +21,8 @@ pub fn all(program: &Path, each: &mut dyn FnMut(&Row)) -> Result<Vec<Row>> {
         some.iter().for_each(&mut *each);
         rows.extend(some);
     };
-    done(tries::output(&world)?);
+    done(streams::output(&world)?);
+    done(streams::output_with_lean(&world)?);
     done(tries::servers(&world)?);
     done(tries::hanging(&world)?);
     done(vec![tries::full_disk(&world)?]);

@@ -1,10 +1,9 @@
 //! The faults themselves.
 
-use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::faults::row::Row;
 use crate::faults::server::{KEY, MISBEHAVIOURS, Misbehaviour, serve};
@@ -94,66 +93,6 @@ pub fn hanging(world: &World) -> Result<Vec<Row>> {
     Ok(vec![timeout, limit, interrupt])
 }
 
-/// Every command, and subcommand, that says something on standard output.
-const SAYING: [&str; 31] = [
-    "--help",
-    "--version",
-    "help eval",
-    "data --help",
-    "weights --objective bfs --budget 8 logp.jsonl",
-    "theory --out theory",
-    "data metamath --database toy.mm --out output/extracted",
-    "data split data/test.jsonl --out output/parts",
-    "data convert data/test.jsonl output/t.parquet",
-    "data convert data/test.jsonl output/t.json",
-    "data validate data/test.jsonl",
-    "data stats data/test.jsonl",
-    "prove id --database toy.mm --policy ngram:data/test.jsonl --strategy bfs --budget 9",
-    "prove id --database toy.mm --policy ngram:data/test.jsonl --strategy bfs --budget 9 --tree",
-    "eval --database toy.mm --theorems data/test.jsonl --limit 2 --policy ngram:data/test.jsonl \
-     --strategy bfs --budget 5 --out output/cell.jsonl",
-    "check --database toy.mm claims.jsonl",
-    "export --format mm --database toy.mm peace.jsonl",
-    "export --format lean --theorems data/test.jsonl peace.jsonl",
-    "run demo --print",
-    "run demo --dry-run",
-    "run --schema",
-    "train demo --dry-run",
-    "calibrate demo --dry-run",
-    "score --model model --device cpu data/test.jsonl",
-    "generate --model model --device cpu -k 2 --max-tokens 4 ph",
-    "compare peace.jsonl peace.jsonl",
-    "compare peace.jsonl peace.jsonl --json",
-    "report study",
-    "verify study --database toy.mm",
-    "verify study --hashes-only",
-    "doctor",
-];
-
-/// Standard output on a full device, and with nobody reading.
-pub fn output(world: &World) -> Result<Vec<Row>> {
-    world.fresh("output")?;
-    let (mut full, mut gone) =
-        (Row::new("standard output full"), Row::new("standard output closed"));
-    for arguments in SAYING {
-        let named = |outcome: Result<(), String>| outcome.map_err(|e| format!("{arguments}: {e}"));
-        // In peace it succeeds, or the tries below say nothing.
-        let peace = world.run(arguments)?;
-        if let Err(reason) = peace.ended(&[0]) {
-            bail!("`catamount {arguments}` fails without any fault: {reason}");
-        }
-        let mut command = world.command(arguments);
-        command.stdout(OpenOptions::new().write(true).open("/dev/full")?);
-        full.tried(named(finish(command)?.ended(&[2])));
-        let mut command = world.command(arguments);
-        let (reader, writer) = std::io::pipe()?;
-        drop(reader);
-        command.stdout(writer);
-        gone.tried(named(finish(command)?.ended(&[0])));
-    }
-    Ok(vec![full, gone])
-}
-
 /// A disk that fills up in the middle, and is given room again.
 pub fn full_disk(world: &World) -> Result<Row> {
     let name = "disk full, then room";
@@ -188,7 +127,17 @@ pub fn full_disk(world: &World) -> Result<Row> {
     Ok(row)
 }
 
-/// Limits of the shell: too few files, too large a file, too much processor time.
+/// Signals by their numbers, on Linux.
+const HUP: i32 = 1;
+const INT: i32 = 2;
+const ABRT: i32 = 6;
+const KILL: i32 = 9;
+const SEGV: i32 = 11;
+const TERM: i32 = 15;
+const XCPU: i32 = 24;
+const XFSZ: i32 = 25;
+
+/// Limits of the shell: too few files, too large a file, too much time, too little memory.
 pub fn limits(world: &World) -> Result<Vec<Row>> {
     let mut files = Row::new("ulimit -n: few open files");
     world.fresh("limits")?;
@@ -204,38 +153,54 @@ pub fn limits(world: &World) -> Result<Vec<Row>> {
         let out = format!("limits/f{blocks}.jsonl");
         let script = format!("ulimit -f {blocks}; exec \"$@\"");
         let ran = finish(world.shell(&script, &format!("{EVAL} --out {out}")))?;
-        size.tried(ran.decent().and_then(|()| world.resumes(&out)));
+        // Written too far, a file is an error; the log may also be small enough for the limit.
+        size.tried(ran.ended_by(&[XFSZ], &[2, 0]).and_then(|()| world.resumes(&out)));
     }
     let mut time = Row::new("ulimit -t: processor time used up, then resumed");
     for seconds in [1, 2] {
         let out = format!("limits/t{seconds}.jsonl");
         let script = format!("ulimit -t {seconds}; exec \"$@\"");
         let ran = finish(world.shell(&script, &format!("{EVAL} --out {out}")))?;
-        time.tried(ran.decent().and_then(|()| world.resumes(&out)));
+        // The hard limit, which the shell sets as well, kills.
+        time.tried(ran.ended_by(&[XCPU, KILL], &[0]).and_then(|()| world.resumes(&out)));
     }
-    Ok(vec![files, size, time])
+    let mut memory = Row::new("ulimit -v: little memory, then resumed");
+    for mebibytes in [16, 48, 64, 96, 128, 256, 1024] {
+        let out = format!("limits/v{mebibytes}.jsonl");
+        let script = format!("ulimit -v {}; exec \"$@\"", mebibytes << 10);
+        let ran = finish(world.shell(&script, &format!("{EVAL} --out {out}")))?;
+        // Without room for its libraries the loader says so (127); a program that is refused memory
+        // aborts, since nothing can be done with none.
+        memory.tried(ran.ended_by(&[ABRT, SEGV], &[0, 2, 127]).and_then(|()| world.resumes(&out)));
+    }
+    Ok(vec![files, size, time, memory])
 }
 
 /// Signals at random moments; after each, the evaluation resumes to the known log.
 pub fn signals(world: &World) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     world.fresh("signals")?;
-    for (name, times, codes) in
-        [("INT", 6, &[130, 0][..]), ("TERM", 4, &[]), ("HUP", 2, &[]), ("KILL", 20, &[])]
-    {
+    // Ctrl-C is heard, and the work in hand is finished; the others end it where it is, and none of
+    // them comes too late to count.
+    for (name, number, times, codes) in [
+        ("INT", INT, 6, &[130, 0][..]),
+        ("TERM", TERM, 4, &[143, 0]),
+        ("HUP", HUP, 2, &[129, 0]),
+        ("KILL", KILL, 20, &[0]),
+    ] {
         let mut row = Row::new(&format!("kill -{name} at random moments, then resumed"));
-        for number in 0..times {
-            let out = format!("signals/{name}{number}.jsonl");
-            let mut random = Random::new(name, number);
+        for try_ in 0..times {
+            let out = format!("signals/{name}{try_}.jsonl");
+            let mut random = Random::new(name, try_);
             let moment = world.duration.mul_f64(random.below(1000) as f64 / 1000.0);
             let child = world.command(&format!("{EVAL} --out {out}")).spawn()?;
             std::thread::sleep(moment);
             signal(child.id(), name)?;
             let ran = wait(child)?;
             // Before the evaluation listens, the signal itself ends the process: nothing is begun.
-            let not_begun = ran.code.is_none() && !world.path(&out).exists();
-            let ended = if codes.is_empty() || not_begun { ran.decent() } else { ran.ended(codes) };
-            row.tried(ended.and_then(|()| world.resumes(&out)));
+            let heard = name == "INT" && world.path(&out).exists();
+            let signals: &[i32] = if heard { &[] } else { &[number] };
+            row.tried(ran.ended_by(signals, codes).and_then(|()| world.resumes(&out)));
         }
         rows.push(row);
     }
@@ -253,7 +218,7 @@ fn killed_data(world: &World) -> Result<Row> {
         let moment = Random::new("data", number).below(60) as u64;
         std::thread::sleep(Duration::from_millis(moment));
         signal(child.id(), "KILL")?;
-        row.tried(wait(child)?.decent());
+        row.tried(wait(child)?.ended_by(&[KILL], &[0]));
     }
     row.tried(world.run(extract)?.ended(&[0]));
     let names = |path: std::path::PathBuf| -> Vec<String> {

@@ -1,6 +1,7 @@
 //! What the faults happen in: the program, a small database, traces of it, and an evaluation whose
 //! log is known.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,11 +15,30 @@ use crate::verdicts::TOY;
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// A study in which something is to be chosen.
+const TUNE: &str = r#"
+name = "tune"
+model = { hidden = 32, layers = 1, vocab = 400, positions = 128, tokenizer = "symbols" }
+data = { environment = "metamath", database = "toy.mm", split = "0.6,0.2,0.2" }
+evaluation = { strategies = ["bfs"], budgets = [6] }
+
+[[objectives]]
+objective = "auto"
+"#;
+/// A search that found a proof in Lean.
+const LEAN_LOG: &str = concat!(
+    r#"{"theorem":"t","outcome":"proved","expansions":1,"tactics":["omega"],"valid":1,"#,
+    r#""rejected":0,"distinct":1,"duplicates":0,"depths":[1],"tokens":2}"#,
+    "\n"
+);
+
 /// How a run of the program ended.
 #[derive(Debug)]
 pub struct Ran {
     /// Its exit status; none if a signal ended it.
     pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     /// Everything it said.
     pub said: String,
     /// How long it took.
@@ -41,6 +61,16 @@ impl Ran {
             return Err(format!("it showed the key: {said}"));
         }
         Ok(())
+    }
+
+    /// Refuses another end than by one of these signals or exit statuses.
+    pub fn ended_by(&self, signals: &[i32], codes: &[i32]) -> Result<(), String> {
+        self.decent()?;
+        match self.signal {
+            Some(signal) if signals.contains(&signal) => Ok(()),
+            Some(signal) => Err(format!("signal {signal} instead of {signals:?}: {}", self.said)),
+            None => self.ended(codes),
+        }
     }
 
     /// Refuses another exit status than these.
@@ -76,6 +106,13 @@ impl World {
         let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
         put("toy.mm", TOY)?;
         put("logp.jsonl", "{\"name\": \"t\", \"logp\": [-0.1, -4.6]}\n")?;
+        put("tune.toml", TUNE)?;
+        std::fs::create_dir(folder.path().join("library"))?;
+        put("library/T.lean", "theorem t (a b : Nat) : a + b = b + a := by\n  omega\n")?;
+        let statement = r#""name":"t","statement":"theorem t (a b : Nat) : a + b = b + a""#;
+        put("lean-claims.jsonl", &format!("{{{statement},\"tactics\":[\"omega\"]}}\n"))?;
+        put("lean.jsonl", &format!("{{{statement},\"steps\":[]}}\n"))?;
+        put("lean-log.jsonl", LEAN_LOG)?;
         put("claims.jsonl", "{\"name\": \"a1i\", \"tactics\": [\"ax-1\"]}\n")?;
         let model = folder.path().join("model");
         std::fs::create_dir(&model)?;
@@ -185,7 +222,8 @@ pub fn wait(mut child: Child) -> Result<Ran> {
     };
     let took = began.elapsed();
     let texts = readers.into_iter().flatten().filter_map(|reader| reader.join().ok());
-    Ok(Ran { code: status.code(), said: texts.collect(), took, hung })
+    let (code, signal) = (status.code(), status.signal());
+    Ok(Ran { code, signal, said: texts.collect(), took, hung })
 }
 
 fn read(mut from: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<String> {

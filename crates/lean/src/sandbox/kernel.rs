@@ -24,7 +24,8 @@ const RULES: ABI = ABI::V6;
 /// itself is watched from outside; this one stops a burst that outruns the watch.
 const RESERVED_MB: u64 = 4096;
 
-/// System calls that no prover needs: the network, other processes, and the machine itself.
+/// System calls that no prover needs: the network, other processes, its own bonds, and the machine
+/// itself. Signals go by `tgkill`, to the process's own threads.
 const REFUSED: &[libc::c_long] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -38,6 +39,13 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_pidfd_open,
     libc::SYS_pidfd_getfd,
     libc::SYS_pidfd_send_signal,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_setpgid,
+    libc::SYS_setsid,
+    libc::SYS_setrlimit,
     libc::SYS_kcmp,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -84,6 +92,9 @@ const REFUSED: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
 ];
+/// Stands in a filter for the id of the process that it will hold, known after the fork; no process
+/// can have it.
+const OWN_ID: u32 = 0x7ac0_ffee;
 /// On x86-64 every call has a second number, for programs with 32-bit pointers.
 #[cfg(target_arch = "x86_64")]
 const SECOND_NUMBERS: Option<i64> = Some(0x4000_0000);
@@ -104,12 +115,12 @@ pub fn restrict(command: &mut Command, sandbox: &Sandbox, layer: &Layer) -> Resu
         Layer::Landlock => Some(ruleset(sandbox)?),
         Layer::Bubblewrap(_) | Layer::None(_) => None,
     };
-    let filters = filters()?;
     let handed = match layer {
-        Layer::Bubblewrap(_) => hand_over(command, &filters)?,
+        // It sees no processes but its own, whose ids are not known yet.
+        Layer::Bubblewrap(_) => hand_over(command, &filters(None)?)?,
         Layer::Landlock | Layer::None(_) => Vec::new(),
     };
-    let applied = if *layer == Layer::Landlock { filters } else { Vec::new() };
+    let mut applied = if *layer == Layer::Landlock { filters(Some(OWN_ID))? } else { Vec::new() };
     let parent = std::process::id();
     let data = (sandbox.memory_mb + RESERVED_MB) << 20;
     // SAFETY: between fork and exec only system calls are made, and no memory is allocated unless
@@ -124,6 +135,10 @@ pub fn restrict(command: &mut Command, sandbox: &Sandbox, layer: &Layer) -> Resu
             }
             if let Some(ruleset) = ruleset.take() {
                 ruleset.restrict_self().map_err(|_| io::Error::last_os_error())?;
+            }
+            let own = libc::getpid() as u32;
+            for instruction in applied.iter_mut().flatten().filter(|i| i.k == OWN_ID) {
+                instruction.k = own;
             }
             for filter in &applied {
                 seccompiler::apply_filter(filter).map_err(|_| io::Error::last_os_error())?;
@@ -176,18 +191,29 @@ fn ruleset(sandbox: &Sandbox) -> Result<RulesetCreated, String> {
 }
 
 /// Two programs for the kernel: calls that are refused, and one that is said not to exist, so that
-/// libraries fall back to an older one whose arguments can be looked at.
-fn filters() -> Result<Vec<BpfProgram>, String> {
+/// libraries fall back to an older one whose arguments can be looked at. With an id, signals go to
+/// the process of that id and to no other.
+fn filters(own: Option<u32>) -> Result<Vec<BpfProgram>, String> {
     let made = || -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
-        let no_thread = SeccompCondition::new(
-            0,
-            SeccompCmpArgLen::Qword,
-            SeccompCmpOp::MaskedEq(libc::CLONE_THREAD as u64),
-            0,
-        )?;
+        use SeccompCmpArgLen::{Dword, Qword};
+        let where_argument = |number: u8, length, is: SeccompCmpOp, what: u64| {
+            SeccompRule::new(vec![SeccompCondition::new(number, length, is, what)?])
+        };
         let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
             REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-        refused.insert(libc::SYS_clone, vec![SeccompRule::new(vec![no_thread])?]);
+        let thread = libc::CLONE_THREAD as u64;
+        let no_thread = where_argument(0, Qword, SeccompCmpOp::MaskedEq(thread), 0)?;
+        refused.insert(libc::SYS_clone, vec![no_thread]);
+        // Limits may be looked at and not set; it ends when its parent does, whatever it says.
+        let sets = where_argument(2, Qword, SeccompCmpOp::Ne, 0)?;
+        refused.insert(libc::SYS_prlimit64, vec![sets]);
+        let orphans = libc::PR_SET_PDEATHSIG as u64;
+        let outlives = where_argument(0, Dword, SeccompCmpOp::Eq, orphans)?;
+        refused.insert(libc::SYS_prctl, vec![outlives]);
+        if let Some(own) = own {
+            let others = where_argument(0, Dword, SeccompCmpOp::Ne, u64::from(own))?;
+            refused.insert(libc::SYS_tgkill, vec![others]);
+        }
         let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
         [(refused, libc::EPERM), (absent, libc::ENOSYS)]
             .into_iter()

@@ -256,9 +256,26 @@ impl Terms {
 
     /// The first of these names that is there at all.
     pub fn mentioned<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
-        let all: HashSet<String> =
-            (0..=self.names.items.len() as u32).map(|n| self.name_text(n)).collect();
-        names.iter().copied().find(|n| all.contains(*n))
+        let numbers = 1..=self.names.items.len() as u32;
+        names.iter().copied().find(|text| numbers.clone().any(|number| self.reads(number, text)))
+    }
+
+    /// Whether a name's text is this one. None is written out for that: names share their
+    /// beginnings, and their texts together may be far longer than what was read.
+    fn reads(&self, mut number: u32, mut text: &str) -> bool {
+        while let Some(name) = self.name(number) {
+            let (before, rest) = match name {
+                Name::Text(before, part) => (*before, text.strip_suffix(part.as_str())),
+                Name::Number(before, n) => (*before, text.strip_suffix(&n.to_string())),
+            };
+            let Some(rest) = rest else { return false };
+            if before == 0 {
+                return rest.is_empty();
+            }
+            let Some(rest) = rest.strip_suffix('.') else { return false };
+            (number, text) = (before, rest);
+        }
+        text.is_empty()
     }
 
     /// Adds the declarations of `other` after these, in one numbering.

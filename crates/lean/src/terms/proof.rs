@@ -6,6 +6,9 @@ use super::{AFTER_ZERO, Declaration, Expr, Name, Terms};
 
 /// What auxiliary constants are called before a kernel, with a number.
 const OWN: &str = "_auxiliary";
+/// Expressions that are looked at for a variable, each once a depth: a term that is made for it has
+/// as many as its size times its depth.
+const MOST_LOOKS: usize = 4_000_000;
 
 impl Terms {
     /// The same proof with names of ours for its auxiliary constants.
@@ -56,13 +59,19 @@ impl Terms {
         }
     }
 
-    /// Whether the innermost variable that `expr` leaves open is in it.
+    /// Whether the innermost variable that `expr` leaves open is in it. Where that would take too
+    /// long to say, it is held to be.
     fn has_variable(&self, expr: u32) -> bool {
+        let open = self.open_variables(expr);
         let mut seen = HashSet::new();
         let mut todo = vec![(expr, 0)];
         while let Some((expr, depth)) = todo.pop() {
-            if !seen.insert((expr, depth)) {
+            // What leaves only nearer variables open is passed over: closed terms first of all.
+            if open[expr as usize] <= depth || !seen.insert((expr, depth)) {
                 continue;
+            }
+            if seen.len() > MOST_LOOKS {
+                return true;
             }
             match &self.exprs.items[expr as usize] {
                 Expr::Variable(i) if *i == depth => return true,
@@ -82,5 +91,26 @@ impl Terms {
             }
         }
         false
+    }
+
+    /// By expression, up to this one: how many variables, counted outwards, it may leave open.
+    fn open_variables(&self, last: u32) -> Vec<u32> {
+        let mut open: Vec<u32> = Vec::with_capacity(last as usize + 1);
+        for expr in &self.exprs.items[..=last as usize] {
+            let of = |e: u32| open[e as usize];
+            let under = |e: u32| open[e as usize].saturating_sub(1);
+            let most = match expr {
+                Expr::Variable(i) => i + 1,
+                Expr::Apply(f, a) => of(*f).max(of(*a)),
+                Expr::Lambda(b) | Expr::Forall(b) => of(b.domain).max(under(b.body)),
+                Expr::Let { domain, value, body, .. } => {
+                    of(*domain).max(of(*value)).max(under(*body))
+                }
+                Expr::Project { of: e, .. } => of(*e),
+                Expr::Sort(_) | Expr::Constant { .. } | Expr::Natural(_) | Expr::Text(_) => 0,
+            };
+            open.push(most);
+        }
+        open
     }
 }

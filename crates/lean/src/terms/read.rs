@@ -16,11 +16,20 @@ pub(crate) struct Limits {
     pub depth: u32,
     /// Of a number that is written out.
     pub digits: usize,
+    /// Bytes of all names if each were written out: they share their beginnings, and what is made
+    /// of them (lists of parts, texts) does not.
+    pub names: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { bytes: 64 << 20, exprs: 1_000_000, depth: 20_000, digits: 10_000 }
+        Limits {
+            bytes: 64 << 20,
+            exprs: 1_000_000,
+            depth: 20_000,
+            digits: 10_000,
+            names: 256 << 20,
+        }
     }
 }
 
@@ -28,6 +37,10 @@ impl Default for Limits {
 const MOST_VARIABLE: u32 = 1 << 19;
 /// Levels within each other: a kernel goes through all their combinations.
 const LEVEL_DEPTH: u32 = 256;
+/// Parts of a name: those of libraries have a dozen.
+const NAME_DEPTH: u32 = 256;
+/// What a part of a name takes beside its text.
+const PART_BYTES: usize = 32;
 
 impl Terms {
     /// Reads a whole file; the error names the line.
@@ -48,6 +61,10 @@ impl Terms {
 struct Reader {
     terms: Terms,
     limits: Limits,
+    /// By name: how many parts it has, and its size when written out.
+    name_depth: Vec<u32>,
+    name_size: Vec<usize>,
+    names: usize,
     level_depth: Vec<u32>,
     /// By expression: how deep it is, and the variables it leaves open.
     depth: Vec<u32>,
@@ -75,6 +92,21 @@ impl Reader {
         only(numbers, (Some(next), None, None))?;
         let (Name::Text(before, _) | Name::Number(before, _)) = &name;
         backwards(*before, next)?;
+        let (depth, size) = match before.checked_sub(1) {
+            None => (0, 0),
+            Some(at) => (self.name_depth[at as usize], self.name_size[at as usize]),
+        };
+        if depth + 1 > NAME_DEPTH {
+            return Err(format!("a name of more than {NAME_DEPTH} parts"));
+        }
+        let part = if let Name::Text(_, text) = &name { text.len() } else { 0 };
+        let size = size.saturating_add(part + PART_BYTES);
+        self.names = self.names.saturating_add(size);
+        if self.names > self.limits.names {
+            return Err(format!("names of more than {} bytes", self.limits.names));
+        }
+        self.name_depth.push(depth + 1);
+        self.name_size.push(size);
         once(&mut self.terms.names, name, AFTER_ZERO)
     }
 
@@ -251,4 +283,102 @@ fn once<T: Clone + Eq + Hash>(table: &mut Table<T>, item: T, first: u32) -> Resu
     let before = table.items.len();
     table.add(item, first);
     if table.items.len() > before { Ok(()) } else { Err("the same record once more".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+    use std::time::{Duration, Instant};
+
+    fn read(text: &str) -> Result<Terms, String> {
+        Terms::read(text, &Limits::default())
+    }
+
+    #[test]
+    fn a_name_has_so_many_parts_and_no_more() {
+        let chain = |parts: u32| {
+            (1..=parts).fold(String::new(), |mut text, n| {
+                let _ = writeln!(text, r#"{{"in":{n},"str":{{"pre":{},"str":"a"}}}}"#, n - 1);
+                text
+            })
+        };
+        let deepest = read(&chain(NAME_DEPTH)).unwrap();
+        assert_eq!(deepest.parts(NAME_DEPTH).len(), NAME_DEPTH as usize);
+        let error = read(&chain(200_000)).unwrap_err();
+        assert_eq!(error, "line 257: a name of more than 256 parts");
+    }
+
+    #[test]
+    fn names_that_share_a_long_beginning_are_not_written_out() {
+        let long = "a".repeat(1 << 20);
+        let mut text = format!("{{\"in\":1,\"str\":{{\"pre\":0,\"str\":\"{long}\"}}}}\n");
+        for n in 2..100_000 {
+            let _ = writeln!(text, r#"{{"in":{n},"num":{{"pre":1,"i":{n}}}}}"#);
+        }
+        let error = read(&text).unwrap_err();
+        assert_eq!(error, "line 256: names of more than 268435456 bytes");
+    }
+
+    #[test]
+    fn names_are_found_whatever_their_parts() {
+        let lines = [
+            r#"{"in":1,"str":{"pre":0,"str":"Lean"}}"#,
+            r#"{"in":2,"str":{"pre":1,"str":"reduceBool"}}"#,
+            r#"{"in":3,"str":{"pre":0,"str":"Nat.gcd"}}"#,
+            r#"{"in":4,"num":{"pre":1,"i":7}}"#,
+        ];
+        let terms = read(&lines.join("\n")).unwrap();
+        for name in ["Lean", "Lean.reduceBool", "Nat.gcd", "Lean.7"] {
+            assert_eq!(terms.mentioned(&["no", name]), Some(name));
+        }
+        let none = ["reduceBool", "Nat", "gcd", "Lean.", ".Lean", "Lean.reduceBool.", "Lean.77"];
+        assert_eq!(terms.mentioned(&none), None);
+    }
+
+    /// A theorem whose value is `fun _ => e`, where `e` is made of the lines.
+    fn unused_argument(exprs: &[String]) -> Terms {
+        let mut text = String::from("{\"in\":1,\"str\":{\"pre\":0,\"str\":\"t\"}}\n");
+        text.push_str("{\"ie\":0,\"sort\":0}\n");
+        for (number, line) in exprs.iter().enumerate() {
+            let _ = writeln!(text, "{{\"ie\":{},{line}}}", number + 1);
+        }
+        let last = exprs.len();
+        let lambda = binder(last);
+        let _ = writeln!(text, "{{\"ie\":{},{lambda}}}", last + 1);
+        let _ = writeln!(
+            text,
+            r#"{{"thm":{{"name":1,"levelParams":[],"type":0,"value":{},"all":[1]}}}}"#,
+            last + 1
+        );
+        read(&text).unwrap()
+    }
+
+    fn binder(body: usize) -> String {
+        format!(r#""lam":{{"name":0,"type":0,"body":{body},"binderInfo":"default"}}"#)
+    }
+
+    fn apply(f: usize, a: usize) -> String {
+        format!(r#""app":{{"fn":{f},"arg":{a}}}"#)
+    }
+
+    #[test]
+    fn closed_terms_are_not_looked_through_at_every_depth() {
+        // Each term holds the one before both as it is and under a binder.
+        let shared = |first: &str| -> Vec<String> {
+            let mut exprs = vec![first.to_owned()];
+            for n in 0..9_000 {
+                exprs.push(binder(2 * n + 1));
+                exprs.push(apply(2 * n + 1, 2 * n + 2));
+            }
+            exprs
+        };
+        let began = Instant::now();
+        let closed = unused_argument(&shared(r#""const":{"name":1,"us":[]}"#));
+        assert!(!closed.uses_argument(0));
+        // One that leaves far variables open is held to use what it may.
+        assert!(unused_argument(&shared(r#""bvar":0"#)).uses_argument(0));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(!unused_argument(&[r#""natVal":"1""#.into()]).uses_argument(0));
+    }
 }

@@ -36,6 +36,8 @@ fn terms_prove_their_own_theorem_and_no_other() {
     ] {
         let why = refusal(&theorem(wrong), &proof);
         assert!(why.starts_with("unsound: a proof of"), "{wrong}: {why}");
+        let file = lean().certificate_of(&theorem(wrong), &proof).unwrap();
+        assert_eq!(file.err(), Some(why), "a file that claims to be a proof of {wrong}");
     }
 }
 

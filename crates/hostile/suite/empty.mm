@@ -1,0 +1,1 @@
+$( Nothing is declared, and nothing is wrong. $)

@@ -1,0 +1,1 @@
+$[ there-is-no-such-file.mm $]
