@@ -87,12 +87,23 @@ def axiomsCompiled (env compiled : Environment) : List Name → List Name → Bo
     let (ax, lib) := splitAxioms there s.axioms.toList [] []
     axiomsCompiled env compiled ns (axiomsOf.merge ax acc) (match lib with | [] => opaqueLibrary | _ => true)
 
+def common (a : List Name) : List Name → Option Name
+  | [] => none
+  | n :: ns => if memberName n a then some n else common a ns
+
+/-- Constants that a proof declares although they are there. A stranger's proof brings the theorems of its header along: the
+judge gets them under names of the program's. -/
+def takenOf (strict : Bool) (env : Environment) : List Name → List Name
+  | [] => []
+  | n :: ns =>
+    if hasConst env n && !(strict && ofTheorem env n) then n :: takenOf strict env ns else takenOf strict env ns
+
 /-- `compiled` gives the environment after the theorem's file, where proofs of the file were not elaborated. -/
 def Proof.challenge (p : Proof) (compiled : IO Environment) (r : ChallengeRequest) : IO (Except Problem Challenge) := do
   let env := p.ctx.env
   if p.type.hasSorry then return .error { kind := "unsound", text := "the statement uses sorry" }
   else
-    let x ← newExport env (fun n => if r.whole then false else isImported env n) r.proofs
+    let x ← newExport env (fun n => if r.whole then false else isImported env n) r.proofs p.leftOut
     -- Literals stand for terms of these.
     let makesString := if hasConst env `String.ofList then `String.ofList else `String.mk
     if r.whole then x.constants [``Nat, ``Char.ofNat, makesString]
@@ -103,9 +114,12 @@ def Proof.challenge (p : Proof) (compiled : IO Environment) (r : ChallengeReques
     | .error e => return .error e
     | .ok terms =>
       let stated ← x.stated.get
+      match common p.leftOut stated with
+      | some n => return .error { kind := "policy", text := join3 "the statement, a definition of the header or the proof rests on the header's theorem `" (nameText n) "`, whose proof is not looked at here: prove it where it is used" }
+      | none =>
       let (axioms, opaqueLibrary) ← (do
         match stated, p.stated with
         | _ :: _, _ :: _ => return axiomsCompiled env (← compiled) stated [] false
         | _, _ => return axiomsOf env stated [] false : IO (List Name × Bool))
       return .ok { terms := terms, imports := importNames env.imports 0 [], missing := withConst env false r.uses,
-                   taken := withConst env true r.declares, stated := stated, axioms := axioms, opaqueLibrary := opaqueLibrary }
+                   taken := takenOf p.strict env r.declares, stated := stated, axioms := axioms, opaqueLibrary := opaqueLibrary }

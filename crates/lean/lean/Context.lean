@@ -15,6 +15,7 @@ structure Ctx where
   opens : List OpenDecl
   plain : Option PlainHeader := none   -- where it differs from the whole
   words : List String := []            -- signs of the header's notation that could be taken for names
+  leftOut : List Name := []            -- theorems of a stranger's header whose proofs were left out
 
 def ctxOf (st : Command.State) : Ctx :=
   match st.scopes with

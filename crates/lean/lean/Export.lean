@@ -47,6 +47,7 @@ structure Export where
   src : Environment                      -- where constants are looked up
   known : Name → Bool                    -- constants that need not be written
   proofs : Bool                          -- whether theorems come with their proofs, or as axioms
+  leftOut : List Name                    -- theorems that have no proofs here
   names : IO.Ref (Array NameBucket)
   levels : IO.Ref (Array LevelBucket)
   exprs : IO.Ref (Array ExprBucket)
@@ -62,9 +63,9 @@ structure Export where
 /-- More numbered expressions than this are not written: no kernel would be done with them in time. -/
 def mostExprs : Nat := 2000000
 
-def newExport (src : Environment) (known : Name → Bool) (proofs : Bool) : BaseIO Export := do
+def newExport (src : Environment) (known : Name → Bool) (proofs : Bool) (leftOut : List Name := []) : BaseIO Export := do
   return {
-    src := src, known := known, proofs := proofs
+    src := src, known := known, proofs := proofs, leftOut := leftOut
     names := (← IO.mkRef (Array.replicate 16384 NameBucket.nil)), levels := (← IO.mkRef (Array.replicate 16384 LevelBucket.nil))
     exprs := (← IO.mkRef (Array.replicate 16384 ExprBucket.nil)), texts := (← IO.mkRef (Array.replicate 16384 TextBucket.nil))
     seen := (← IO.mkRef (Array.replicate 16384 NameBucket.nil))
@@ -309,7 +310,7 @@ partial def Export.constant (x : Export) (n : Name) : BaseIO Unit := do
         | some _ => x.note n
       | .thmInfo v =>
         x.uses v.type
-        if x.proofs then
+        if x.proofs && !(memberName n x.leftOut) then
           x.uses v.value
           x.writeTheorem v.toConstantVal v.value
         else

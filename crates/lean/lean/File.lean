@@ -46,10 +46,6 @@ partial def withoutProof (stx : Syntax) : Option Syntax :=
         some (stx.setArg 1 (thm.setArg 3 (val.setArg 1 hole)))
       else none
 
-/-- The constant that a theorem written as `full` became. -/
-def declaredName (env : Environment) (full : Name) : Name :=
-  if hasConst env full then full else mkPrivateName env full
-
 def lossFields (l : Loss) : Fields := [("lost", Json.str l.why), ("detail", Json.str l.detail)]
 
 /-- What there is to say of one theorem of the file. -/

@@ -12,6 +12,8 @@ structure HeaderRun where
   leftSyntax : Bool
   leftInstances : List Name
   words : List String            -- signs of its notation that could be taken for names
+  leftOut : List Name            -- theorems whose proofs were left out
+  depth : Nat                    -- how many scopes there were before it
 
 /-! #### Signs that are new -/
 
@@ -276,14 +278,30 @@ def hasAny : List Name → Bool
 
 /-! #### The two runs -/
 
+def orElse (a b : Option String) : Option String :=
+  match a with
+  | some _ => a
+  | none => b
+
+def inHeader (why : Option String) : Option String :=
+  match why with
+  | some w => some (String.append "in the header, " w)
+  | none => none
+
+/-- What of a command is run: with `hole`, proofs of theorems are not. -/
+def run (hole : Option Syntax) (stx : Syntax) : Syntax :=
+  match hole with
+  | some h => (shorten h stx []).stx
+  | none => stx
+
 /-- One command at a position, read and elaborated; what follows it must start where it did. -/
-def followPlain (s : String) (ictx : Parser.InputContext) (ps ps' : Parser.ModuleParserState) (st : Command.State) : BaseIO (Option Command.State) := do
+def followPlain (s : String) (hole : Option Syntax) (ictx : Parser.InputContext) (ps ps' : Parser.ModuleParserState) (st : Command.State) : BaseIO (Option Command.State) := do
   let (stx, ps2, log) := Parser.parseCommand ictx (parserCtx (ctxOf st)) ps {}
   match (← firstError log) with
   | some _ => return none
   | none =>
     if ps2.pos != ps'.pos then return none
-    else match (← elabCommand s stx { st with messages := {} }) with
+    else match (← elabCommand s (run hole stx) { st with messages := {} }) with
       | .error _ => return none
       | .ok (_, st') => match (← firstError st'.messages) with
         | some _ => return none
@@ -304,7 +322,9 @@ def takenWord (c : Ctx) : List String → Option String
     let n : Name := .str .anonymous s
     if !(isWellKnown n) && !(unknownName c.env n (openNamespaces c)) then some s else takenWord c ss
 
-partial def headerLoop (base : Ctx) (s : String) (ictx : Parser.InputContext) (ps : Parser.ModuleParserState) (r : HeaderRun) :
+/-- Reads and elaborates the commands one by one. `placeholder` stands for proofs; with `proofs` they are elaborated all the
+same, which is the prover's part. -/
+partial def headerLoop (base : Ctx) (placeholder : Syntax) (proofs : Bool) (s : String) (ictx : Parser.InputContext) (ps : Parser.ModuleParserState) (r : HeaderRun) :
     BaseIO (Except Problem HeaderRun) := do
   let c := ctxOf r.full
   let (stx, ps', log) := Parser.parseCommand ictx (parserCtx c) ps {}
@@ -312,16 +332,23 @@ partial def headerLoop (base : Ctx) (s : String) (ictx : Parser.InputContext) (p
   | some e => return .error { kind := "parse", text := e }
   | none =>
     if Parser.isTerminalCommand stx then return .ok r
-    else match headerForbids stx with
+    else
+    let shortened := shorten placeholder stx []
+    let hole := if proofs then none else some placeholder
+    match orElse (headerForbids stx) (orElse (ownSyntaxForbids base c stx) (inHeader (blockForbids false shortened.stx))) with
     | some why => return .error { kind := "policy", text := why }
     | none =>
-    match (← elabCommand s stx { r.full with messages := {} }) with
+    match (← elabCommand s (run hole stx) { r.full with messages := {} }) with
     | .error e => return .error (← problemOf e)
     | .ok (_, st) =>
     match (← firstError st.messages) with
     | some e => return .error { kind := "elaboration", text := e }
     | none =>
-      if leavesOut base c stx then headerLoop base s ictx ps' { r with full := st, differ := true, leftSyntax := true }
+      if scopeCount st.scopes < r.depth then
+        return .error { kind := "policy", text := "the header ends a section that it has not begun" }
+      else
+      let r := if proofs then r else { r with leftOut := declaredNames st.env c.ns shortened.ids r.leftOut }
+      if leavesOut base c stx then headerLoop base placeholder proofs s ictx ps' { r with full := st, differ := true, leftSyntax := true }
       else
         let r := if isNewNotation base c stx then { r with words := wordsOf (stringsIn (stx.setArg (stx.getNumArgs - 1) Syntax.missing).getArgs 0 []) r.words } else r
         let candidates ← instanceCandidates s stx r.full st
@@ -332,19 +359,19 @@ partial def headerLoop (base : Ctx) (s : String) (ictx : Parser.InputContext) (p
         | .ok left =>
           -- A scoped instance comes back wherever its namespace is opened: only leaving it out helps.
           if hasAny left && holdsKind [`Lean.Parser.Term.scoped] stx then
-            headerLoop base s ictx ps' { r with full := st, differ := true, leftSyntax := true }
+            headerLoop base placeholder proofs s ictx ps' { r with full := st, differ := true, leftSyntax := true }
           else
           let plain ← (do
             if !r.differ then return some st
             else match r.plain with
               | none => return none
-              | some p => followPlain s ictx ps ps' p : BaseIO (Option Command.State))
+              | some p => followPlain s hole ictx ps ps' p : BaseIO (Option Command.State))
           let leftInstances := revOnto left r.leftInstances
           let plain ← (do
             match plain with
             | none => return none
             | some p => eraseInstances leftInstances p : BaseIO (Option Command.State))
-          headerLoop base s ictx ps' { r with full := st, plain := plain, differ := r.differ || hasAny left, leftInstances := leftInstances }
+          headerLoop base placeholder proofs s ictx ps' { r with full := st, plain := plain, differ := r.differ || hasAny left, leftInstances := leftInstances }
 
 /-- Elaborates a header that is the user's own. -/
 def runOwnHeader (base : Ctx) (s : String) : BaseIO (Except Problem Ctx) := do
@@ -354,15 +381,21 @@ def runOwnHeader (base : Ctx) (s : String) : BaseIO (Except Problem Ctx) := do
     | .error e => return .error e
     | .ok st => return .ok (ctxOf st)
 
-/-- Elaborates a header over the context `base` and holds it to the policy. -/
-def runHeader (base : Ctx) (s : String) : BaseIO (Except Problem Ctx) := do
+/-- Elaborates a header over the context `base` and holds it to the policy; without `proofs`, those of its theorems are left
+out. -/
+def runHeader (base : Ctx) (s : String) (proofs : Bool) : BaseIO (Except Problem Ctx) := do
   -- Where the compiler lacks what it needs (see `fileStart`), a definition must not fail for that.
   match (← runTrusted "noncomputable section" base.cmd) with
   | .error e => return .error e
   | .ok st =>
-    match (← headerLoop base s (inputCtx s) {} { full := st, plain := some st, differ := false, leftSyntax := false, leftInstances := [], words := [] }) with
+    match placeholder base with
+    | none => return .error { kind := "fault", text := "the placeholder for proofs cannot be read" }
+    | some hole =>
+    match (← headerLoop base hole proofs s (inputCtx s) {}
+        { full := st, plain := some st, differ := false, leftSyntax := false, leftInstances := [], words := [], leftOut := [],
+          depth := scopeCount st.scopes }) with
     | .error e => return .error e
     | .ok r =>
       let plain := if r.differ then some { state := r.plain, leftSyntax := r.leftSyntax, leftInstances := r.leftInstances } else none
-      return .ok { (ctxOf r.full) with plain := plain, words := r.words }
+      return .ok { (ctxOf r.full) with plain := plain, words := r.words, leftOut := r.leftOut }
 

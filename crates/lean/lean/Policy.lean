@@ -111,7 +111,7 @@ where
 def harmlessAttributes : List String :=
   ["simp", "ext", "reducible", "irreducible", "semireducible", "instance", "inline", "noinline", "always_inline", "specialize",
    "refl", "symm", "trans", "congr", "norm_cast", "push_cast", "elab_as_elim", "match_pattern", "grind", "deprecated", "class",
-   "local", "scoped", "-simp", "-", "expose", "induction_eliminator", "cases_eliminator", "coe", "simps", "to_additive", "aesop", "gcongr", "mono",
+   "local", "scoped", "-simp", "-", "expose", "induction_eliminator", "cases_eliminator", "coe", "simps", "to_additive", "gcongr", "mono",
    "inherit_doc", "nolint", "fun_prop", "measurability", "continuity", "bound", "macro_inline", "pp_nodot"]
 
 mutual

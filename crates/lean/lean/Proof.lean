@@ -13,6 +13,8 @@ structure Proof where
   term : Term.State
   goals : List MVarId
   stated : List Name := []  -- theorems that are there by their statements alone
+  strict : Bool := false    -- a stranger's: theorems of its header are proved again ...
+  leftOut : List Name := [] -- ... and here they have no proofs
   statement : Syntax := .missing   -- as it is written, where it is
   arguments : Nat := 0             -- how many it takes before its conclusion
 
@@ -75,7 +77,8 @@ def startProof (imports : Option Ctx) (c : Ctx) (stmt : String) (heartbeats : Na
       | .error e => return .error (← problemOf e)
       | .ok ((((root, g), ts), ms), cs) =>
         return .ok { ctx := pctx, base := (match imports with | some b => b.env | none => c.env), name := ci.name, levels := ci.levelParams,
-                     type := type, root := root, core := cs, mst := ms, term := ts, goals := [g], statement := s.stx, arguments := n }
+                     type := type, root := root, core := cs, mst := ms, term := ts, goals := [g], statement := s.stx, arguments := n,
+                     strict := strict, leftOut := c.leftOut }
 where
   addSuffix : Name → Name
     | .str p s => .str p (String.append s "_statement")
@@ -151,11 +154,12 @@ def Proof.finish (p : Proof) : BaseIO (Except Problem Certificate) := do
     certify p.base p.core.env p.stated p.name p.levels p.type e
   else return .error { kind := "unsound", text := "goals are left" }
 
-/-- The finished proof as data: the theorem, after the constants that its tactics made. -/
+/-- The finished proof as data: the theorem, after the constants that its tactics made. The theorems of a stranger's header
+are handed over with it: whoever judges has them from nowhere else. -/
 def Proof.terms (p : Proof) : BaseIO (Except Problem String) := do
   let (e, _) := instantiateMVarsCore p.mst.mctx p.root
   let start := p.ctx.env
-  let x ← newExport p.core.env (fun n => hasConst start n) true
+  let x ← newExport p.core.env (fun n => hasConst start n && !(p.strict && ofTheorem start n)) true
   x.uses p.type
   x.uses e
   x.writeTheorem { name := p.name, levelParams := p.levels, type := p.type } e

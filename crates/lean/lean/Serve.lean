@@ -106,7 +106,7 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     | none => return (noSuch "context", st)
     | some c =>
       let text := strField j "text"
-      match (← (if boolField j "strict" then runHeader c text else runOwnHeader c text)) with
+      match (← (if boolField j "strict" then runHeader c text (boolField j "proofs") else runOwnHeader c text)) with
       | .error e => return (e.fields, st)
       | .ok h => return (ok [("ctx", num st.ctxs.size)], { st with ctxs := st.ctxs.push h, files := st.files.push #[] })
   | "file" =>

@@ -27,12 +27,6 @@ structure Statement where
   id : Name
   idEnd : Nat
 
-/-- The theorem's own node inside a declaration: `theorem`, or Mathlib's `lemma`. -/
-def theoremNode (stx : Syntax) : Option Syntax :=
-  if stx.getKind == `Lean.Parser.Command.declaration && (stx.getArg 1).getKind == `Lean.Parser.Command.theorem then some (stx.getArg 1)
-  else if stx.getKind == `lemma then some (stx.getArg 1)
-  else none
-
 /-- Whether a declaration has no modifiers from the `i`th on: the first is its documentation. -/
 partial def onlyDocumented (modifiers : Array Syntax) (i : Nat) : Bool :=
   match modifiers[i]? with
@@ -57,7 +51,7 @@ def parseStatement (c : Ctx) (stmt : String) (strict : Bool) : BaseIO (Except Pr
       return bad "the statement must stop before its proof: no `:=`, no `where`, no `|`"
     else if startPos thm != startPos stx && !(onlyDocumented (stx.getArg 0).getArgs 1) then
       return bad "the statement must start with `theorem`, without attributes or modifiers"
-    else match (if strict then forbidden (thm.getArg 2) else none) with
+    else match (if strict then orElse (forbidden (thm.getArg 2)) (blockForbids false (thm.getArg 2)) else none) with
       | some why => return .error { kind := "policy", text := String.append "in the statement, " why }
       | none =>
         let declId := thm.getArg 1

@@ -18,6 +18,7 @@ const SERVER_BODY: &str = concat!(
     include_str!("../lean/Context.lean"),
     include_str!("../lean/Policy.lean"),
     include_str!("../lean/Hiding.lean"),
+    include_str!("../lean/Blocks.lean"),
     include_str!("../lean/Header.lean"),
     include_str!("../lean/Statement.lean"),
     include_str!("../lean/Bend.lean"),

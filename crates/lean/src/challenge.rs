@@ -122,6 +122,8 @@ impl Lean {
             PlaceText::File(source) if !with_proofs => source.module.as_str(),
             _ => "",
         };
+        // Whatever runs in a stranger's proofs must not be able to say what was to be proved.
+        let with_proofs = with_proofs && place.owner == Owner::User;
         let ctx = worker.context(place, with_proofs)?;
         let opened = worker.demand(&target.request(ctx, heartbeats, place.owner), limit)?;
         let (uses, declares) = (terms.used(), terms.declared());
@@ -168,7 +170,7 @@ impl Lean {
             return Ok(());
         }
         worker.ready(&place.imports)?;
-        let objection = worker.header(header, true).and_then(|ctx| {
+        let objection = worker.header(header, true, false).and_then(|ctx| {
             let heartbeats = self.options.heartbeats.max(400_000);
             let request = target.request(ctx, heartbeats, Owner::Stranger);
             let opened = worker.demand(&request, self.options.check_limit)?;

@@ -136,7 +136,9 @@ impl LeanSession {
     }
 
     fn start(&mut self, worker: &mut Worker) -> Result<u64, Trouble> {
-        let ctx = worker.context(&self.place, self.with_proofs)?;
+        // A stranger's header is proved again here, by the process that is believed nothing.
+        let with_proofs = self.with_proofs || self.place.owner == Owner::Stranger;
+        let ctx = worker.context(&self.place, with_proofs)?;
         let heartbeats = self.options.heartbeats.max(400_000);
         let request = self.target.request(ctx, heartbeats, self.place.owner);
         let reply = worker.demand(&request, self.limit())?;

@@ -13,6 +13,7 @@ pub(crate) enum Request<'a> {
         ctx: u64,
         text: &'a str,
         strict: bool,
+        proofs: bool,
     },
     File {
         ctx: u64,

@@ -231,7 +231,11 @@ impl Worker {
         self.ready(&place.imports)?;
         match &place.text {
             PlaceText::Header(text) if text.trim().is_empty() => Ok(0),
-            PlaceText::Header(text) => self.header(text, place.owner == Owner::Stranger),
+            PlaceText::Header(text) => self.header(
+                text,
+                place.owner == Owner::Stranger,
+                place.owner == Owner::User || proofs,
+            ),
             PlaceText::File(source) => {
                 let key = key(source, proofs);
                 if let Some(&ctx) = self.contexts.get(&key) {
@@ -244,14 +248,15 @@ impl Worker {
         }
     }
 
-    /// The context that a header makes; with `strict` it is held to the policy.
-    pub fn header(&mut self, text: &str, strict: bool) -> Result<u64, Trouble> {
-        let key = format!("header {strict}\n{text}");
+    /// The context that a header makes; with `strict` it is held to the policy, and only with
+    /// `proofs` are those of its theorems elaborated.
+    pub fn header(&mut self, text: &str, strict: bool, proofs: bool) -> Result<u64, Trouble> {
+        let key = format!("header {strict} {proofs}\n{text}");
         if let Some(&ctx) = self.contexts.get(&key) {
             return Ok(ctx);
         }
         let limit = self.options.request_limit;
-        let ctx = self.demand(&Request::Header { ctx: 0, text, strict }, limit)?.ctx;
+        let ctx = self.demand(&Request::Header { ctx: 0, text, strict, proofs }, limit)?.ctx;
         self.contexts.insert(key, ctx);
         Ok(ctx)
     }
