@@ -17,7 +17,7 @@ use crate::fleet::{self, Invocation, Work};
 use crate::processes::Processes;
 use crate::provers::Provers;
 use crate::step::{Probe, TOKEN};
-use crate::{command, forecast, output, stop};
+use crate::{command, forecast, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -104,11 +104,20 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     if arguments.dry_run {
         return dry_run(arguments, experiment, &folder, scope);
     }
+    let (data, tools) = (experiment.missing_data(&folder), experiment.missing_tools());
+    if !data.is_empty() {
+        return Err(absent(data.into_iter().chain(tools).collect()));
+    }
     let (source, verify) = (experiment.making(&folder).source.hash()?, !arguments.no_verify);
     let several = !experiment.seeds.is_empty();
     let mut studies = Vec::new();
     for (experiment, folder) in seeds(experiment, &folder) {
         let plan = plan(&experiment, &source, scope)?;
+        // A study that is done can be shown again wherever it was copied to, and nodes of a cluster
+        // have models and provers of their own.
+        if !tools.is_empty() && arguments.ray.is_none() && !plan.is_done(&folder) {
+            return Err(absent(tools));
+        }
         studies.push((experiment, plan, folder));
     }
     let spread = spread(arguments, name, &studies, several, &folder, scope)?;
@@ -135,6 +144,14 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     Ok(())
 }
 
+/// Inputs that are not there, as the reason why nothing was begun.
+fn absent(missing: Vec<String>) -> anyhow::Error {
+    match &missing[..] {
+        [one] => anyhow::anyhow!("{one}"),
+        all => anyhow::anyhow!("{} inputs are missing:\n  {}", all.len(), all.join("\n  ")),
+    }
+}
+
 /// Shows the plan of every seed. It can be looked at before the data are there.
 fn dry_run(
     arguments: &Arguments,
@@ -142,30 +159,30 @@ fn dry_run(
     folder: &Path,
     scope: Scope,
 ) -> Result<()> {
-    let (source, missing) = match experiment.making(folder).source.hash() {
-        Ok(source) => (source, None),
-        Err(error) => (String::new(), Some(output::causes(&error))),
-    };
+    let mut missing = experiment.missing_data(folder);
+    let readable = missing.is_empty();
+    let source = if readable { experiment.making(folder).source.hash()? } else { String::new() };
+    missing.extend(experiment.missing_tools());
     for (experiment, folder) in seeds(experiment, folder) {
         let plan = plan(&experiment, &source, scope)?;
         let forecast = arguments.forecast.machines();
         let outline = || plan.outline(&experiment, &folder);
         let of = |machines| arguments.forecast.of(outline(), machines, arguments.ray_provers);
         let forecast = forecast.map(of).transpose()?;
-        let workload = match missing {
-            None => Workload::of(&experiment, &plan, &folder)?,
-            Some(_) => Workload::unread(&experiment),
+        let workload = match readable {
+            true => Workload::of(&experiment, &plan, &folder)?,
+            false => Workload::unread(&experiment),
         };
         match (forecast, arguments.json) {
             (Some(forecast), true) => println!("{}", serde_json::to_string_pretty(&forecast)?),
             (Some(forecast), false) => print!("{forecast}"),
             (None, true) => {
                 let mut outline = outline().counted(&plan, &workload)?;
-                outline.missing = missing.clone();
+                outline.missing.clone_from(&missing);
                 println!("{}", serde_json::to_string_pretty(&outline)?);
             }
             (None, false) => {
-                if let Some(missing) = &missing {
+                for missing in &missing {
                     println!("missing: {missing}");
                 }
                 print!("{}", plan.describe(&experiment, &workload, &folder)?);

@@ -180,7 +180,21 @@ fn the_beginning_of_a_presets_name_is_enough_and_a_plan_needs_no_data() {
     assert!(plan.contains("optimizer steps: known once the traces are there"), "{plan}");
     let plan = printed(folder.path(), "run capped.toml --dry-run --json");
     let plan: Value = serde_json::from_str(&plan).unwrap();
-    assert!(plan["missing"].is_string() && plan["steps"][1]["updates"]["assuming"].is_string());
+    let missing: Vec<&str> =
+        plan["missing"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for (input, said) in [
+        ("random/train.json", &missing[0]),
+        ("random/val.json", &missing[1]),
+        ("random/test.json", &missing[2]),
+        ("model.base: there is no folder or GGUF file Qwen/Qwen2.5-Math-7B-", &missing[3]),
+        ("data.project: there is no folder mathlib4", &missing[4]),
+    ] {
+        assert!(said.contains(input), "{input}: {missing:?}");
+    }
+    // The same keeps a run from beginning.
+    let said = refused(folder.path(), "run capped.toml --device cpu");
+    assert!(said.contains("5 inputs are missing:\n") && said.contains(missing[4]), "{said}");
+    assert!(plan["steps"][1]["updates"]["assuming"].is_string());
 }
 
 /// Traces of which one is too long for the recipe.

@@ -9,6 +9,7 @@ mod error;
 mod experiment;
 mod file;
 mod forecast;
+mod inputs;
 mod kind;
 mod locate;
 mod needs;

@@ -42,7 +42,7 @@ pub use gguf::load_gguf;
 pub use hub::download;
 pub use identity::identity;
 pub use model::{Block, Linear, Model};
-pub use named::{locate, open, tokenizer_of};
+pub use named::{locate, obtainable, open, tokenizer_of};
 pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
 pub use peft::{load_adapter, save_adapter};
