@@ -150,15 +150,13 @@ fn read_one(path: &Path, names: &mut HashSet<String>) -> Result<Loaded, Error> {
     Ok(Loaded { format, traces, skipped, origins })
 }
 
-/// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo) or
-/// `.parquet` (nested).
+/// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo), either
+/// also compressed (`.gz`), or `.parquet` (nested).
 pub fn write_any(path: &Path, traces: &[Trace]) -> Result<Format, Error> {
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    match extension.as_str() {
+    match input::extension(path).as_str() {
+        "parquet" if input::is_compressed(path) => {
+            Err(Error::file(path, "Parquet is compressed inside: name the file .parquet"))
+        }
         "jsonl" | "ndjson" => jsonl::write(path, traces).map(|()| Format::Jsonl),
         "json" => {
             let entries: Vec<Entry> = traces.iter().map(Entry::new).collect();
@@ -167,7 +165,8 @@ pub fn write_any(path: &Path, traces: &[Trace]) -> Result<Format, Error> {
         "parquet" => parquet::write(path, traces, Shape::Nested).map(|()| Format::Parquet),
         _ => Err(Error::file(
             path,
-            "name the file .jsonl, .json (LeanDojo) or .parquet to say which format to write",
+            "name the file .jsonl, .json (LeanDojo), either with .gz after it, or .parquet to say \
+             which format to write",
         )),
     }
 }

@@ -13,8 +13,6 @@ use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use catamount_base::AtomicFile;
-
 use crate::{Error, Input, Trace, input};
 
 /// Reads a stream of traces, one at a time, in constant memory but for the names seen.
@@ -77,14 +75,12 @@ pub fn read(path: &Path) -> Result<Vec<Trace>, Error> {
 
 /// Writes a whole file; the old one stays until the new one is complete.
 pub fn write<'a>(path: &Path, traces: impl IntoIterator<Item = &'a Trace>) -> Result<(), Error> {
-    let mut file = AtomicFile::create(path).map_err(Error::io(path))?;
-    write_to(&mut file, traces).map_err(Error::io(path))?;
-    file.commit().map_err(Error::io(path))
+    input::write(path, |file| write_to(file, traces))
 }
 
 /// Writes traces to anything, one a line.
 pub fn write_to<'a>(
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
     traces: impl IntoIterator<Item = &'a Trace>,
 ) -> io::Result<()> {
     for trace in traces {
