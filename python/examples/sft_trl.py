@@ -3,7 +3,7 @@
     python sft_trl.py --model FOLDER --train train.jsonl [--valid valid.jsonl] [--objective bfs] [--budget 256] --out FOLDER
 
 The weights are computed once, from the model as it stands: start from one that already writes tactics (a short run with
-`--objective ce`). The same script runs under `accelerate launch` on several processes, with DDP, FSDP or DeepSpeed, and
+`--objective ce`). The same script runs under `accelerate launch` on several processes, with DDP or FSDP, and
 reports to whatever `--report-to` names (wandb, mlflow, tensorboard).
 """
 
@@ -43,14 +43,16 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     search = {"objective": arguments.objective, "budget": arguments.budget}
 
-    column = arguments.out / "weights.jsonl"
+    def rows(traces: str, column: Path):
+        with PartialState().main_process_first():
+            if PartialState().is_main_process:
+                write_weight_column(column, catamount.read_traces(traces), model.to(device), tokenizer, **search)
+            return load_dataset("json", data_files=str(column), split="train")
+
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with PartialState().main_process_first():
-        if PartialState().is_main_process:
-            write_weight_column(column, catamount.read_traces(arguments.train), model.to(device), tokenizer, **search)
-        data = load_dataset("json", data_files=str(column), split="train")
-    held_out = None
+    data, valid, held_out = rows(arguments.train, arguments.out / "weights.jsonl"), None, None
     if arguments.valid:
+        valid = rows(arguments.valid, arguments.out / "valid-weights.jsonl")
         held_out = HeldOut(catamount.read_traces(arguments.valid), tokenizer, **search)
 
     trainer = weighted(SFTTrainer)(
@@ -73,7 +75,7 @@ def main() -> None:
             seed=42,
         ),
         train_dataset=data,
-        eval_dataset=data.select(range(min(64, len(data)))) if held_out else None,
+        eval_dataset=valid,
         processing_class=tokenizer,
         peft_config=LoraConfig(r=arguments.rank, lora_alpha=2 * arguments.rank, task_type="CAUSAL_LM", target_modules="all-linear"),
         held_out=held_out,

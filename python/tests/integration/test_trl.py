@@ -78,6 +78,9 @@ def test_rows_without_weights_and_packed_rows_are_refused(tmp_path):
     rows = column(tmp_path)
     with pytest.raises(ValueError, match="no weight"):
         step(weighted(SFTTrainer), tmp_path, rows.remove_columns("weight"))
+    for packed in ({"packing": True}, {"eval_packing": True}):
+        with pytest.raises(ValueError, match="packing joins rows"):
+            step(weighted(SFTTrainer), tmp_path, rows, **packed)
 
 
 def test_our_trainer_leaves_a_card(tmp_path):
@@ -119,3 +122,4 @@ def test_the_recipe_trains_an_adapter(folder, processes):
     card = (out / "README.md").read_text()
     assert "library_name: peft" in card and "budget of 8 expansions" in card and "eval_held_out_minus_log_j" in card
     assert (out / "adapter_model.safetensors").exists()
+    assert len((out / "valid-weights.jsonl").read_text().splitlines()) == sum(len(trace.steps) for trace in TRACES)
