@@ -39,12 +39,11 @@ pub struct Arguments {
     /// store.
     #[arg(long, requires = "ray")]
     ray_objects: bool,
-    /// With --ray: a step that shows no sign of life for so many seconds is ended, and given to
-    /// another node.
+    /// With --ray: move a step to another node after this many seconds without progress.
     #[arg(long, value_name = "SECONDS", requires = "ray", default_value_t = 600.0)]
     #[arg(value_parser = patience)]
     ray_patience: f64,
-    /// With --ray: prover workers of their own on the cluster, which searches on all nodes ask.
+    /// With --ray: start N dedicated prover workers, shared by all nodes.
     #[arg(long, value_name = "N", requires = "ray")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     ray_provers: Option<u16>,
@@ -62,7 +61,7 @@ pub struct Arguments {
     /// Print the JSON Schema of an experiment's file, for editors, and do nothing.
     #[arg(long)]
     schema: bool,
-    /// Take the word of the stamps for what is done, without comparing it with the files.
+    /// Trust the stamps; do not re-check file hashes.
     #[arg(long)]
     no_verify: bool,
 }
@@ -97,7 +96,7 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
     if scope == Scope::Tuning && !experiment.auto {
         bail!(
-            "{name}: nothing is to be chosen; add {{ objective = \"auto\" }} to its objectives, \
+            "{name}: there is nothing to tune; add {{ objective = \"auto\" }} to its objectives, \
              and describe the candidates in [tune]"
         );
     }

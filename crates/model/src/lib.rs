@@ -34,6 +34,7 @@ pub use cache::{Cache, Runs};
 pub use checkpoint::{load, save};
 pub use config::{Config, Family, RopeScaling};
 pub use cpu::{Cpu, CpuTensor};
+pub use deployed::fitting;
 pub use draws::{Draws, Sampling};
 pub use error::{Error, Result};
 pub use generator::{Generator, GeneratorConfig, Work};

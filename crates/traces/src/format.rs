@@ -103,10 +103,19 @@ const UNKNOWN: &str = "not a format we know; expected traces as JSON lines (.jso
 /// is held to its rules; in files of other projects, theorems without tactics and repeated names are
 /// left out and reported.
 pub fn read_any(path: &Path) -> Result<Loaded, Error> {
+    read_shards(path, false)
+}
+
+/// The same for theorems that are to be proved: one without steps is as good as any.
+pub fn read_theorems(path: &Path) -> Result<Loaded, Error> {
+    read_shards(path, true)
+}
+
+fn read_shards(path: &Path, undemonstrated: bool) -> Result<Loaded, Error> {
     let mut names = HashSet::new();
     let mut all: Option<Loaded> = None;
     for shard in shards(path)? {
-        let one = read_one(&shard, &mut names)?;
+        let one = read_one(&shard, &mut names, undemonstrated)?;
         match &mut all {
             None => all = Some(one),
             Some(all) => {
@@ -120,9 +129,16 @@ pub fn read_any(path: &Path) -> Result<Loaded, Error> {
 }
 
 /// Reads one file; `names` are those of the shards before it.
-fn read_one(path: &Path, names: &mut HashSet<String>) -> Result<Loaded, Error> {
+fn read_one(
+    path: &Path,
+    names: &mut HashSet<String>,
+    undemonstrated: bool,
+) -> Result<Loaded, Error> {
     let format = detect(path)?;
     let found: Vec<Trace> = match format {
+        Format::Jsonl if undemonstrated => {
+            jsonl::Reader::open(path)?.with_undemonstrated().collect::<Result<_, _>>()?
+        }
         Format::Jsonl => jsonl::read(path)?,
         Format::LeanDojo => leandojo::read(path)?.iter().map(Entry::trace).collect(),
         Format::Parquet => parquet::read(path)?,
@@ -131,7 +147,11 @@ fn read_one(path: &Path, names: &mut HashSet<String>) -> Result<Loaded, Error> {
     let mut traces = Vec::with_capacity(found.len());
     for trace in found {
         let name = trace.theorem.name.clone();
-        let reason = match jsonl::check(&trace) {
+        let checked = match undemonstrated {
+            true => jsonl::check_theorem(&trace),
+            false => jsonl::check(&trace),
+        };
+        let reason = match checked {
             Err(_) if trace.steps.is_empty() => Some("its proof has no tactics".to_owned()),
             Err(reason) => Some(reason),
             Ok(()) if !names.insert(name.clone()) => Some("its name occurred before".to_owned()),

@@ -79,5 +79,6 @@ pub struct Trace {
     #[serde(flatten)]
     pub theorem: Theorem,
     /// How, in order.
+    #[serde(default)]
     pub steps: Vec<Step>,
 }
