@@ -12,6 +12,8 @@ wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
 (cd "$here" && "$venv/bin/maturin" build --release --locked --quiet --interpreter "$venv/bin/python" --out "$wheels")
 "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$wheels"/catamount-*.whl
+CATAMOUNT_WHEEL=$(ls "$wheels"/catamount-*.whl)
+export CATAMOUNT_WHEEL
 # From the tests' folder, so that the installed package is tested and not the sources beside it.
 cd "$here/tests"
 "$venv/bin/python" -m pytest -q -c "$here/pyproject.toml" --rootdir "$here/tests" . "$@"

@@ -19,3 +19,4 @@ fi
 echo "  all proofs in the database, ours in place of the originals, were verified"
 echo
 echo "report: $PWD/$out/report/index.html"
+echo "the program is $PWD/$catamount; \`make install\` puts it on your PATH as \`catamount\`"

@@ -37,6 +37,10 @@ class Trace:
     """Lean commands that precede the statement, where there is no file."""
     file: str | None = None
     line: int | None = None
+    """Where it begins in the file; its first column, and the line and column after its end, where they are known."""
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
     url: str | None = None
     """The repository that the theorem was traced in, and its commit."""
     commit: str | None = None
@@ -48,11 +52,10 @@ class Trace:
             Step(step["state"], step["tactic"], step.get("next"))
             for step in values.get("steps", [])
         ]
-        rest = {
-            key: values[key]
-            for key in ("statement", "header", "file", "line", "url", "commit")
-            if key in values
-        }
+        known = [
+            each.name for each in dataclasses.fields(cls) if each.name not in ("name", "steps")
+        ]
+        rest = {key: values[key] for key in known if key in values}
         return cls(values["name"], steps, **rest)
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ be deployed in.
 
 The weights are computed once, from the model as it stands: start from one that already writes
 tactics (a short run with `--objective ce`). The same script runs under `accelerate launch` on
-several processes, with DDP, FSDP or DeepSpeed, and reports to whatever `--report-to` names (wandb,
-mlflow, tensorboard).
+several processes, with DDP or FSDP, and reports to whatever `--report-to` names (wandb, mlflow,
+tensorboard).
 """
 
 import argparse
@@ -44,24 +44,23 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(arguments.model)
     model = AutoModelForCausalLM.from_pretrained(arguments.model)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    # Unless it is told, it takes processes without an accelerator for one each, all of them the first.
+    # Unless it is told, each of several processes without an accelerator takes itself for the
+    # first.
     state = PartialState(cpu=device == "cpu")
     search = {"objective": arguments.objective, "budget": arguments.budget}
 
-    column = arguments.out / "weights.jsonl"
+    def rows(traces: str, column: Path):
+        with state.main_process_first():
+            if state.is_main_process:
+                write_weight_column(
+                    column, catamount.read_traces(traces), model.to(device), tokenizer, **search
+                )
+            return load_dataset("json", data_files=str(column), split="train")
+
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with state.main_process_first():
-        if state.is_main_process:
-            write_weight_column(
-                column,
-                catamount.read_traces(arguments.train),
-                model.to(device),
-                tokenizer,
-                **search,
-            )
-        data = load_dataset("json", data_files=str(column), split="train")
-    held_out = None
+    data, valid, held_out = rows(arguments.train, arguments.out / "weights.jsonl"), None, None
     if arguments.valid:
+        valid = rows(arguments.valid, arguments.out / "valid-weights.jsonl")
         held_out = HeldOut(catamount.read_traces(arguments.valid), tokenizer, **search)
 
     trainer = weighted(SFTTrainer)(
@@ -84,7 +83,7 @@ def main() -> None:
             seed=42,
         ),
         train_dataset=data,
-        eval_dataset=data.select(range(min(64, len(data)))) if held_out else None,
+        eval_dataset=valid,
         processing_class=tokenizer,
         peft_config=LoraConfig(
             r=arguments.rank,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use catamount_policies::{Http, HttpSettings, Ngram, Replay};
+use catamount_policies::{Api, Http, HttpSettings, Ngram, Replay};
 use catamount_search::{Fault, Policy, Request, RequestId, Sample};
 use catamount_traces::read_any;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
@@ -26,7 +26,10 @@ enum Settings {
     Openai {
         url: String,
         model: Option<String>,
+        tokenizer: Option<String>,
         prompt: String,
+        chat: bool,
+        adapter: Option<String>,
         temperature: f64,
         top_p: f64,
         max_tokens: u32,
@@ -77,7 +80,10 @@ impl NativePolicy {
             Settings::Openai {
                 url,
                 model,
+                tokenizer,
                 prompt,
+                chat,
+                adapter,
                 temperature,
                 top_p,
                 max_tokens,
@@ -90,7 +96,19 @@ impl NativePolicy {
             } => {
                 let timeout =
                     Duration::try_from_secs_f64(*timeout).map_err(|error| wrong(&error))?;
+                if *chat && tokenizer.is_some() {
+                    return Err(PyValueError::new_err(
+                        "a chat takes text: leave out tokenizer or chat",
+                    ));
+                }
+                let layout = tokenizer.as_deref().map(|model| catamount::layout(Path::new(model)));
+                let adapter = adapter
+                    .as_deref()
+                    .map(|folder| catamount::served(Path::new(folder), model.as_deref()));
                 let settings = HttpSettings {
+                    api: if *chat { Api::Chat } else { Api::Completions },
+                    layout: layout.transpose().map_err(described)?,
+                    adapter: adapter.transpose().map_err(described)?,
                     model: model.clone(),
                     prompt: prompt.clone(),
                     temperature: *temperature,
@@ -108,6 +126,11 @@ impl NativePolicy {
             }
         })
     }
+}
+
+/// An error with its causes.
+fn described(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(format!("{error:#}"))
 }
 
 /// What ends a run early: an exception raised by Python code, or Ctrl-C.

@@ -4,7 +4,8 @@ A fenced block begins with its language. `sh` is run by a shell that stops at th
 `console` is a session, in which a line after `$ ` is a command and what follows is what it prints
 (`...` stands for anything); `python` blocks of a page are one program. All blocks of a page run in
 one folder. A mark after the language, as in `sh,gpu`, says what a block needs that a test does not
-have: those are listed, not run. `torch` blocks are run by the integration tests. `rust` blocks are
+have: those are listed, not run. `torch` and `ray` blocks, and a guide's `rehearsal`, are run by the
+integration tests, the guide for servers by test_server_snippets.py with a fake. `rust` blocks are
 doctests.
 """
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "toy.mm"
 RUN = ("sh", "console", "python")
 OTHER = ("rust", "json", "toml", "text", "yaml")
-MARKS = ("gpu", "server", "slow", "install", "cargo", "ray", "torch")
+MARKS = ("gpu", "server", "slow", "install", "cargo", "ray", "torch", "rehearsal")
 
 # What a page takes for given before its first block.
 PREAMBLES = {

@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import catamount
+from test_command import run as command
+from test_command import write_study
 
 
 class Demonstrator:
@@ -233,6 +235,70 @@ def test_a_completions_server(theorems, database, traces):
         policy = catamount.OpenAIPolicy(url, prompt="{state} :::", temperature=0.8)
         result = run(theorems, database, policy)
         assert result.proved == len(traces)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_server_is_asked_in_tokens_or_in_chats(theorems, database, tmp_path):
+    asked = []
+
+    class Recorder(Server):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append((self.path, body))
+            choice = {
+                "index": 0,
+                "text": "ax-1",
+                "finish_reason": "stop",
+                "logprobs": {"tokens": ["a"], "token_logprobs": [-0.25]},
+            }
+            if "chat" in self.path:
+                content = [{"token": "a", "logprob": -0.25, "bytes": [97]}]
+                choice.update(
+                    message={"role": "assistant", "content": "ax-1"}, logprobs={"content": content}
+                )
+            answer = json.dumps({"choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+    write_study(tmp_path, database)
+    trained = command("train", "study.toml", "--out", "study", "--device", "cpu", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    model, adapter = tmp_path / "study/models/ce", tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_model.safetensors").write_bytes(b"")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        run(
+            theorems,
+            database,
+            catamount.OpenAIPolicy(url, tokenizer=model, adapter=adapter),
+            budget=2,
+        )
+        loaded = [body["lora_name"] for path, body in asked if path == "/v1/load_lora_adapter"]
+        completions = [body for path, body in asked if path == "/v1/completions"]
+        assert loaded == ["adapter"] and completions
+        assert all(isinstance(token, int) for body in completions for token in body["prompt"])
+        assert all(body["model"] == "adapter" and body["stop_token_ids"] for body in completions)
+        asked.clear()
+        run(
+            theorems,
+            database,
+            catamount.OpenAIPolicy(url, chat=True, prompt="Prove {state}"),
+            budget=2,
+        )
+        assert asked and all(
+            body["messages"][0]["content"].startswith("Prove ") for _, body in asked
+        )
+        with pytest.raises(ValueError, match="a chat takes text"):
+            run(theorems, database, catamount.OpenAIPolicy(url, chat=True, tokenizer=model))
+        with pytest.raises(ValueError, match="tokenizer: cannot read"):
+            run(theorems, database, catamount.OpenAIPolicy(url, tokenizer=tmp_path / "none"))
     finally:
         server.shutdown()
         server.server_close()

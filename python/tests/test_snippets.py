@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 from snippets import MARKS, OTHER, PREAMBLES, ROOT, RUN, TOY, blocks, pages, run_page
@@ -76,3 +78,20 @@ def test_the_checks_can_fail(tmp_path, monkeypatch):
     (tmp_path / "page.md").write_text("```sh\nfalse\n```\n")
     with pytest.raises(AssertionError, match="exit code 1"):
         run_page("page.md", tmp_path)
+
+
+def test_every_link_of_the_book_leads_to_a_page(tmp_path):
+    made = subprocess.run(
+        ["bash", str(ROOT / "scripts/docs.sh"), "--pages", str(tmp_path / "book")],
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    pages = re.findall(r"\]\(([^)]+)\)", (tmp_path / "book/SUMMARY.md").read_text())
+    assert "scaling.md" in pages and all((tmp_path / "book" / page).is_file() for page in pages)
+    # A link that leads nowhere is an error, and said to be one.
+    (tmp_path / "book/odd.md").write_text("[a](none.md), [b](glossary.md), [c](Makefile)")
+    check = [sys.executable, str(ROOT / "scripts/book_links.py"), str(tmp_path / "book"), str(ROOT)]
+    odd = subprocess.run(check, capture_output=True, text=True)
+    assert odd.returncode == 1 and "odd.md: [a](none.md)" in odd.stderr
+    assert (tmp_path / "book/odd.md").read_text() == "[a](none.md), [b](glossary.md), c"

@@ -18,6 +18,7 @@ mod nearest;
 mod pace;
 mod progress;
 mod stream;
+mod words;
 
 pub use checksums::{Checksums, Damage, Sum, is_inside};
 pub use complain::complain;
@@ -28,5 +29,7 @@ pub use guarded::guarded;
 pub use lines::{Appender, Lines, LinesError};
 pub use lock::{Holder, Lock, LockError, host};
 pub use nearest::nearest;
+pub use pace::rate;
 pub use progress::{Activity, Progress, be_quiet, say};
 pub use stream::{Stream, split_mix};
+pub use words::counted;

@@ -45,7 +45,7 @@ impl Pace {
 }
 
 /// A rate in at most three digits.
-fn rate(per_second: f64) -> String {
+pub fn rate(per_second: f64) -> String {
     let (number, unit) = match per_second {
         r if r >= 999.5e6 => (r / 1e9, "G/s"),
         r if r >= 999.5e3 => (r / 1e6, "M/s"),

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use catamount_base::Progress;
-use catamount_data::{Making, Source, Summary, load, trace_lean};
-use catamount_traces::{Format, Loaded, Split, Statistics, Steps, jsonl};
+use catamount_base::{Progress, counted};
+use catamount_data::{Making, Source, Summary, Tracing, load, trace_lean};
+use catamount_traces::{Format, Loaded, Split, Statistics, Steps, Trace, jsonl};
 use serde_json::json;
 
 use crate::arguments::range;
@@ -24,8 +24,11 @@ pub enum Command {
     Convert {
         /// Traces, compressed or not; several files by a pattern, such as 'train-*.parquet'.
         input: PathBuf,
-        /// The file to write.
+        /// The file to write; `.gz` after `.jsonl` or `.json` compresses it.
         output: PathBuf,
+        /// Print what was written as JSON, for programs.
+        #[arg(long)]
+        json: bool,
     },
     /// Check a file of traces line by line.
     Validate(FileArguments),
@@ -63,11 +66,11 @@ pub struct MetamathArguments {
     /// A file, or the name of one in Debian's metamath-databases.
     #[arg(long, default_value = "set.mm")]
     database: PathBuf,
-    /// Write only traces of so many steps. (All are extracted and counted. `1-` writes all: 4.6 GB
+    /// Write only traces of this many steps. (All are extracted and counted. `1-` writes all: 4.6 GB
     /// for set.mm, whose longest proofs repeat themselves when made linear.)
     #[arg(long, default_value = "1-20")]
     steps: Steps,
-    /// Only the first so many theorems of the database.
+    /// Use only the first FIRST theorems of the database.
     #[arg(long, value_parser = range(1, usize::MAX))]
     first: Option<usize>,
     #[command(flatten)]
@@ -91,6 +94,9 @@ pub struct TraceLeanArguments {
     /// The file of traces to write.
     #[arg(long)]
     out: PathBuf,
+    /// Print what was traced as JSON, for programs.
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(command: &Command) -> Result<()> {
@@ -104,7 +110,7 @@ pub fn run(command: &Command) -> Result<()> {
             make(Source::Traces(arguments.file.clone()), Steps::ALL, &arguments.split)
         }
         Command::TraceLean(arguments) => trace(arguments),
-        Command::Convert { input, output } => convert(input, output),
+        Command::Convert { input, output, json } => convert(input, output, *json),
         Command::Validate(arguments) => validate(arguments),
         Command::Stats(arguments) => {
             let statistics = Statistics::of(&said(load(&arguments.file)?).traces);
@@ -159,8 +165,8 @@ fn described(summary: &Summary) -> serde_json::Value {
 fn said(loaded: Loaded) -> Loaded {
     if let Some(first) = loaded.skipped.first() {
         note!(
-            "{} theorems without a usable trace were left out; the first is {}: {}",
-            loaded.skipped.len(),
+            "left out {} without a usable trace; the first is {}: {}",
+            counted(loaded.skipped.len(), "theorem"),
             first.name,
             first.reason
         );
@@ -183,19 +189,47 @@ fn trace(arguments: &TraceLeanArguments) -> Result<()> {
         bar.set_position(done as u64);
     })?;
     bar.finish();
+    traced(&tracing, &traces, &arguments.out, arguments.json)
+}
+
+/// Writes what was traced, and says so.
+pub fn traced(tracing: &Tracing, traces: &[Trace], out: &Path, json: bool) -> Result<()> {
     eprint!("{tracing}");
-    jsonl::write(&arguments.out, &traces)?;
-    println!("{} traces written to {}", traces.len(), arguments.out.display());
+    jsonl::write(out, traces)?;
+    match json {
+        true => {
+            println!("{}", json!({ "file": out, "traces": traces.len(), "steps": steps(traces) }))
+        }
+        false => println!("{} written to {}", counted(traces.len(), "trace"), out.display()),
+    }
     Ok(())
 }
 
-fn convert(input: &Path, output: &Path) -> Result<()> {
-    let traces = said(load(input)?).traces;
+fn steps(traces: &[Trace]) -> usize {
+    traces.iter().map(|trace| trace.steps.len()).sum()
+}
+
+fn convert(input: &Path, output: &Path, json: bool) -> Result<()> {
+    let loaded = said(load(input)?);
+    let (traces, skipped) = (loaded.traces, loaded.skipped.len());
     let format = catamount_traces::write_any(output, &traces)?;
-    println!("{} traces written to {} as {format}", traces.len(), output.display());
+    match json {
+        true => println!(
+            "{}",
+            json!({ "file": output, "format": format, "traces": traces.len(),
+                "steps": steps(&traces), "skipped": skipped })
+        ),
+        false => {
+            println!(
+                "{} written to {} as {format}",
+                counted(traces.len(), "trace"),
+                output.display()
+            )
+        }
+    }
     let annotated = traces.iter().any(|trace| trace.steps.iter().any(|s| s.annotated.is_some()));
     if format == Format::Parquet && annotated {
-        eprintln!("their premises were not: Parquet, as we write it, has no place for them");
+        eprintln!("premises were dropped: our Parquet format has no column for them");
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ impl FromStr for Devices {
             match device {
                 Device::Auto => return Err("`auto` is one device; name them all".to_string()),
                 Device::Cuda(_) if devices[..index].contains(device) => {
-                    return Err(format!("{device} stands there twice"));
+                    return Err(format!("{device} is listed twice"));
                 }
                 _ => {}
             }

@@ -61,8 +61,8 @@ pub struct LeanArguments {
     /// Lean without a toolchain: folders of what that library imports besides core Lean.
     #[arg(long, value_delimiter = ',')]
     pub library: Vec<PathBuf>,
-    /// Lean without a toolchain: modules, with all below them, that are not imported, whoever names
-    /// them.
+    /// Lean without a toolchain: modules (and submodules) never to import, even if another module
+    /// asks for them.
     #[arg(long, value_delimiter = ',')]
     pub leave_out: Vec<String>,
     /// Lean: modules to import where a theorem's header names none.
@@ -74,9 +74,8 @@ pub struct LeanArguments {
     /// Lean: wall-clock limit for one tactic, in seconds.
     #[arg(long, default_value_t = 60.0)]
     pub tactic_limit: f64,
-    /// Lean: the prover's own limit for one tactic, in the unit of Lean's maxHeartbeats. Reaching
-    /// it costs nothing more; reaching
-    /// --tactic-limit costs the process.
+    /// Lean: the prover's own limit for one tactic, in the unit of Lean's maxHeartbeats. This limit
+    /// is cheap to hit; hitting --tactic-limit restarts the process.
     #[arg(long, default_value_t = Options::default().heartbeats)]
     pub heartbeats: u64,
     /// Lean: wall-clock limit for checking one finished proof, in seconds.
@@ -86,8 +85,8 @@ pub struct LeanArguments {
     /// run code: use this for tactics of your own.
     #[arg(long)]
     pub unconfined: bool,
-    /// Lean: whose word makes a verdict; with `nanoda`, a proof must also stand before that kernel
-    /// (its program nanoda_bin, which you build, must be on the PATH).
+    /// Lean: kernel that checks proofs; with `nanoda`, that kernel must accept the proof too (its
+    /// program nanoda_bin, which you build, must be on the PATH).
     #[arg(long, value_enum, default_value = "lean")]
     pub kernel: Kernel,
     /// Lean: axioms that a proof may rest on.

@@ -39,8 +39,8 @@ pub struct Arguments {
     #[arg(long, value_parser = range(1, Workload::MOST_THREADS))]
     threads: Option<usize>,
     /// Provers elsewhere: addresses of `catamount serve`, or a file with one on each line, which is
-    /// read again as they come and go. The library is theirs: --env and what belongs to it are not
-    /// looked at.
+    /// read again as they come and go. They use their own library; --env and its options are
+    /// ignored.
     #[arg(long, value_name = "HOST:PORT,...")]
     provers: Option<Addresses>,
     /// Print what came of each cell as JSON lines, for programs.

@@ -17,7 +17,7 @@ use crate::fleet::{self, Invocation, Work};
 use crate::processes::Processes;
 use crate::provers::Provers;
 use crate::step::{Probe, TOKEN};
-use crate::{command, forecast, output, stop};
+use crate::{command, forecast, stop};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -39,12 +39,11 @@ pub struct Arguments {
     /// store.
     #[arg(long, requires = "ray")]
     ray_objects: bool,
-    /// With --ray: a step that shows no sign of life for so many seconds is ended, and given to
-    /// another node.
+    /// With --ray: move a step to another node after this many seconds without progress.
     #[arg(long, value_name = "SECONDS", requires = "ray", default_value_t = 600.0)]
     #[arg(value_parser = patience)]
     ray_patience: f64,
-    /// With --ray: prover workers of their own on the cluster, which searches on all nodes ask.
+    /// With --ray: start N dedicated prover workers, shared by all nodes.
     #[arg(long, value_name = "N", requires = "ray")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     ray_provers: Option<u16>,
@@ -62,7 +61,7 @@ pub struct Arguments {
     /// Print the JSON Schema of an experiment's file, for editors, and do nothing.
     #[arg(long)]
     schema: bool,
-    /// Take files as they are: neither what is done is compared with its stamps, nor traces with
+    /// Trust files as they are: neither what is done is compared with its stamps, nor traces with
     /// the manifest beside them.
     #[arg(long)]
     no_verify: bool,
@@ -98,14 +97,22 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
     if scope == Scope::Tuning && !experiment.auto {
         bail!(
-            "{name}: nothing is to be chosen; add {{ objective = \"auto\" }} to its objectives, \
+            "{name}: there is nothing to tune; add {{ objective = \"auto\" }} to its objectives, \
              and describe the candidates in [tune]"
         );
     }
     if arguments.dry_run {
         return dry_run(arguments, experiment, &folder, scope);
     }
-    let (inputs, verify) = (Inputs::of(&experiment, &folder)?, !arguments.no_verify);
+    let (data, tools) = (experiment.missing_data(&folder), experiment.missing_tools());
+    if !data.is_empty() {
+        return Err(absent(data.into_iter().chain(tools).collect()));
+    }
+    let inputs = match Inputs::of(&experiment, &folder) {
+        Err(_) if !tools.is_empty() => return Err(absent(tools)),
+        inputs => inputs?,
+    };
+    let verify = !arguments.no_verify;
     if verify {
         experiment.making(&folder).source.verify()?;
     }
@@ -113,6 +120,11 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     let mut studies = Vec::new();
     for (experiment, folder) in seeds(experiment, &folder) {
         let plan = plan(&experiment, &inputs, scope)?;
+        // A study that is done can be shown again wherever it was copied to, and nodes of a cluster
+        // have models and provers of their own.
+        if !tools.is_empty() && arguments.ray.is_none() && !plan.is_done(&folder) {
+            return Err(absent(tools));
+        }
         studies.push((experiment, plan, folder));
     }
     let spread = spread(arguments, name, &studies, several, &folder, scope)?;
@@ -144,6 +156,14 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     Ok(())
 }
 
+/// Inputs that are not there, as the reason why nothing was begun.
+fn absent(missing: Vec<String>) -> anyhow::Error {
+    match &missing[..] {
+        [one] => anyhow::anyhow!("{one}"),
+        all => anyhow::anyhow!("{} inputs are missing:\n  {}", all.len(), all.join("\n  ")),
+    }
+}
+
 /// Shows the plan of every seed. It can be looked at before the data are there.
 fn dry_run(
     arguments: &Arguments,
@@ -151,30 +171,30 @@ fn dry_run(
     folder: &Path,
     scope: Scope,
 ) -> Result<()> {
-    let (inputs, missing) = match Inputs::at_hand(&experiment, folder) {
-        Ok(inputs) => (inputs, None),
-        Err(error) => (Inputs::default(), Some(output::causes(&error))),
-    };
+    let mut missing = experiment.missing_data(folder);
+    let readable = missing.is_empty();
+    missing.extend(experiment.missing_tools());
+    let inputs = if readable { Inputs::at_hand(&experiment, folder)? } else { Inputs::default() };
     for (experiment, folder) in seeds(experiment, folder) {
         let plan = plan(&experiment, &inputs, scope)?;
         let forecast = arguments.forecast.machines();
         let outline = || plan.outline(&experiment, &folder);
         let of = |machines| arguments.forecast.of(outline(), machines, arguments.ray_provers);
         let forecast = forecast.map(of).transpose()?;
-        let workload = match missing {
-            None => Workload::of(&experiment, &plan, &folder)?,
-            Some(_) => Workload::unread(&experiment),
+        let workload = match readable {
+            true => Workload::of(&experiment, &plan, &folder)?,
+            false => Workload::unread(&experiment),
         };
         match (forecast, arguments.json) {
             (Some(forecast), true) => println!("{}", serde_json::to_string_pretty(&forecast)?),
             (Some(forecast), false) => print!("{forecast}"),
             (None, true) => {
                 let mut outline = outline().counted(&plan, &workload)?;
-                outline.missing = missing.clone();
+                outline.missing.clone_from(&missing);
                 println!("{}", serde_json::to_string_pretty(&outline)?);
             }
             (None, false) => {
-                if let Some(missing) = &missing {
+                for missing in &missing {
                     println!("missing: {missing}");
                 }
                 print!("{}", plan.describe(&experiment, &workload, &folder)?);

@@ -13,7 +13,7 @@ const LONGEST: f64 = 1e9;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// With --dry-run: the schedule, the time and what limits it on so many nodes.
+    /// With --dry-run: estimate schedule, time and bottleneck for this many nodes.
     #[arg(long, requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: Option<u32>,
     /// Cards of each node; without any, models compute on processors.
@@ -22,7 +22,7 @@ pub struct Arguments {
     /// Processors of each node.
     #[arg(long, requires = "nodes", default_value_t = 16.0, value_parser = real(1.0, MOST))]
     cpus: f64,
-    /// Seconds of steps that nobody has timed here, by kind: data=60,warm-up=3600,cell=900. A
+    /// Assumed seconds for steps not timed here, by kind: data=60,warm-up=3600,cell=900. A
     /// cell's are for the largest budget.
     #[arg(long, requires = "nodes", value_delimiter = ',', value_parser = time)]
     times: Vec<(Kind, f64)>,

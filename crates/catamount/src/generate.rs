@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use catamount_evaluate::Workload;
-use catamount_model::{Backend, Generator, GeneratorConfig, Sampling};
+use catamount_model::{Backend, Generator, GeneratorConfig, Sampling, fitting};
 use catamount_search::{Policy, Request, Stream};
 
 use crate::arguments::range;
@@ -26,9 +26,9 @@ pub struct Arguments {
     /// Smallest set of tokens with this probability to draw from.
     #[arg(long, default_value_t = 1.0)]
     top_p: f32,
-    /// Longest tactic, in tokens.
-    #[arg(long, default_value_t = search::paper().max_tokens())]
-    max_tokens: usize,
+    /// Longest tactic, in tokens [default: 128, or half of a small model's positions].
+    #[arg(long)]
+    max_tokens: Option<usize>,
     /// Seed.
     #[arg(long, default_value_t = 42)]
     seed: u64,
@@ -51,8 +51,9 @@ impl OnDevice for &Arguments {
         let (model, tokenizer) =
             model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
         let sampling = Sampling { temperature: self.temperature, top_p: self.top_p };
-        let config =
-            GeneratorConfig { sampling, max_tokens: self.max_tokens, ..GeneratorConfig::default() };
+        let usual = fitting(&model.config, search::paper().max_tokens());
+        let max_tokens = self.max_tokens.unwrap_or(usual);
+        let config = GeneratorConfig { sampling, max_tokens, ..GeneratorConfig::default() };
         let mut generator = Generator::new(model, tokenizer, config, &self.model.model)?;
         generator.submit(Request {
             id: 0,

@@ -6,8 +6,9 @@ use anyhow::{Result, bail};
 use catamount_base::Progress;
 use catamount_data::trace_corpus;
 use catamount_lean::{BuildReport, Options, Recipe};
-use catamount_traces::jsonl;
 use serde_json::json;
+
+use crate::data;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -27,7 +28,7 @@ pub struct BuildArguments {
     /// Only these modules, whatever is below them, and all that they import.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Modules, with all below them, that are not imported, whoever names them.
+    /// Modules (and submodules) never to import, even if another module asks for them.
     #[arg(long, value_delimiter = ',')]
     leave_out: Vec<String>,
     /// Modules compiled at a time; each takes a process of about 1 GiB.
@@ -51,6 +52,9 @@ pub struct TraceArguments {
     /// Files traced at a time; each takes a process of about 1 GiB.
     #[arg(long, default_value_t = 2)]
     workers: usize,
+    /// Print what was traced as JSON, for programs.
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(command: &Command) -> Result<()> {
@@ -69,10 +73,7 @@ fn trace(arguments: &TraceArguments) -> Result<()> {
         bar.set_position(done as u64);
     })?;
     bar.finish();
-    eprint!("{tracing}");
-    jsonl::write(&arguments.out, &traces)?;
-    println!("{} traces written to {}", traces.len(), arguments.out.display());
-    Ok(())
+    data::traced(&tracing, &traces, &arguments.out, arguments.json)
 }
 
 fn build(arguments: &BuildArguments) -> Result<()> {

@@ -64,6 +64,8 @@ mod verify;
 mod view;
 mod weights;
 
+pub use server::{layout, served};
+
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -74,12 +76,11 @@ use crate::experiment::Scope;
 #[derive(Parser)]
 #[command(name = "catamount", version, about, max_term_width = 110)]
 struct Cli {
-    /// Say nothing on the way, no progress and no notes; results, warnings and errors are still
-    /// said.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    /// Hide progress and notes; results, warnings and errors are still printed.
+    #[arg(short, long, global = true, conflicts_with = "verbose", display_order = 900)]
     quiet: bool,
-    /// Say more on the way: which prover and policy are used.
-    #[arg(short, long, global = true)]
+    /// Print more detail, such as the prover and policy in use.
+    #[arg(short, long, global = true, display_order = 901)]
     verbose: bool,
     #[command(subcommand)]
     command: Command,
@@ -94,6 +95,9 @@ enum Command {
         /// Folder for the figures (SVG), their data (CSV) and an index.
         #[arg(long)]
         out: std::path::PathBuf,
+        /// Print what was written as JSON, for programs.
+        #[arg(long)]
+        json: bool,
     },
     /// Import, extract, split, validate and describe proof traces.
     #[command(subcommand)]
@@ -101,7 +105,7 @@ enum Command {
     /// Compile a Lean library's modules once, so that its theorems open at once.
     #[command(subcommand)]
     Lean(lean::Command),
-    /// Search a proof of one theorem, live.
+    /// Search for a proof of one theorem and watch it.
     Prove(prove::Arguments),
     /// Search a pool of theorems: one cell (objective x strategy x budget), resumable.
     Eval(eval::Arguments),
@@ -115,12 +119,11 @@ enum Command {
     Run(experiment::Arguments),
     /// The first half of a study: data, warm-up and one branch per objective.
     Train(experiment::Arguments),
-    /// Hold the surrogates of a study against its warm-up model's searches of validation theorems,
-    /// and fit them.
+    /// Compare a study's surrogates with real searches of validation theorems, and fit them.
     Calibrate(experiment::Arguments),
     /// Choose objective, budget, floor and temperature on a study's validation theorems.
     Tune(experiment::Arguments),
-    /// Exactly these steps of a study, for whoever schedules them.
+    /// Run only the given steps of a study (for external schedulers).
     Step(step::Arguments),
     /// log p of every tactic of a file of traces, for `catamount weights`.
     Score(score::Arguments),
@@ -150,7 +153,8 @@ enum Command {
 
 /// The command line as clap sees it, with examples in every help.
 fn clap_command() -> clap::Command {
-    examples::with_examples(Cli::command())
+    let command = examples::with_examples(Cli::command());
+    command.mut_subcommand("eval", search::several_strategies)
 }
 
 /// Does what the arguments say, of which the first is the program's name, and returns the exit
@@ -172,7 +176,7 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
         Command::Check(arguments) => check::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
-        Command::Theory { out } => theory(&out),
+        Command::Theory { out, json } => theory(&out, json),
         Command::Run(arguments) => experiment::run(&arguments, Scope::Whole),
         Command::Train(arguments) => experiment::run(&arguments, Scope::Training),
         Command::Calibrate(arguments) => experiment::run(&arguments, Scope::Calibration),
@@ -199,8 +203,12 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
     }
 }
 
-fn theory(out: &std::path::Path) -> anyhow::Result<()> {
+fn theory(out: &std::path::Path, json: bool) -> anyhow::Result<()> {
     let written = catamount_theory::theory(out, &mut |what| note!("{what}"))?;
+    if json {
+        println!("{}", serde_json::json!({ "folder": out, "files": written }));
+        return Ok(());
+    }
     println!("{} files written to {}", written.len(), out.display());
     Ok(())
 }

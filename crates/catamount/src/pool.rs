@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use catamount_evaluate::Theorems;
-use catamount_traces::{Manifest, Steps, read_any};
+use catamount_traces::{Manifest, Steps, read_theorems};
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Traces or theorems to search: the project's JSON lines, LeanDojo JSON or Parquet.
     #[arg(long)]
     pub theorems: PathBuf,
-    /// Only theorems whose demonstrated proof has so many steps, such as 2-5.
+    /// Only theorems whose demonstrated proof has this many steps, e.g. 2-5.
     #[arg(long)]
     pub steps: Option<Steps>,
-    /// At most so many theorems: always the same ones, chosen by a hash of their names.
+    /// Use at most this many theorems (a fixed selection by name hash).
     #[arg(long)]
     pub limit: Option<usize>,
 }
@@ -25,7 +25,7 @@ impl Arguments {
         if verify {
             Manifest::verify_file(&self.theorems)?;
         }
-        let traces = read_any(&self.theorems)?.traces;
+        let traces = read_theorems(&self.theorems)?.traces;
         // Whole, so that the log can be verified from anywhere.
         let file = std::path::absolute(&self.theorems)?.display().to_string();
         let theorems = Theorems::select(traces, &file, self.steps, self.limit);

@@ -104,11 +104,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{} valid, {} rejected, {} repeated tactics; {:.0} expansions/s",
+        "{} valid, {} rejected, {} repeated tactics; expansions at {}",
         record.valid,
         record.rejected,
         record.duplicates,
-        record.expansions as f64 / seconds.max(1e-9)
+        catamount_base::rate(record.expansions as f64 / seconds.max(1e-9))
     );
     Ok(())
 }

@@ -75,11 +75,17 @@ pub fn paper() -> Deployment {
 }
 
 fn strategies() -> String {
-    format!(
-        "{}. An evaluation takes several, with commas between them: the searches of all of them \
-         flow through one policy",
-        StrategyKind::ALL.map(StrategyKind::name).join(", ")
-    )
+    StrategyKind::ALL.map(StrategyKind::name).join(", ")
+}
+
+/// The help of `--strategy` where several may be given.
+pub fn several_strategies(command: clap::Command) -> clap::Command {
+    command.mut_arg("strategy", |argument| {
+        argument.help(format!(
+            "{}; several, with commas between them, share one policy and are searched together",
+            strategies()
+        ))
+    })
 }
 
 fn common(key: &str) -> String {

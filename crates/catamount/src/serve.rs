@@ -24,10 +24,10 @@ pub struct Arguments {
     /// Theorems that may be open at a time; more are turned away with status 503.
     #[arg(long, default_value_t = 256)]
     sessions: usize,
-    /// Seconds after which a theorem that nobody asked about is closed.
+    /// Close a theorem after this many idle seconds.
     #[arg(long, default_value_t = 600.0)]
     idle: f64,
-    /// Stop when standard input ends: with whoever started this.
+    /// Exit when standard input closes (the parent has ended).
     #[arg(long)]
     tied: bool,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use catamount_base::Content;
-use catamount_model::Tokenizer;
+use catamount_model::tokenizer_of;
 use catamount_policies::{Api, Http, HttpSettings, Layout, ServedAdapter};
 use catamount_search::{Deployment, Policy};
 
@@ -20,8 +20,8 @@ pub struct Arguments {
     /// --adapter, the name under which the server is to load it.
     #[arg(long, help_heading = HEADING)]
     pub model_name: Option<String>,
-    /// Send token ids, laid out as in training by the tokenizer of this model's folder, instead of
-    /// text. vLLM, SGLang and llama.cpp take them.
+    /// Send token ids, laid out as in training by the tokenizer of this model's folder (or GGUF
+    /// file), instead of text. vLLM, SGLang and llama.cpp take them.
     #[arg(long, help_heading = HEADING, value_name = "FOLDER")]
     #[arg(conflicts_with_all = ["prompt", "chat"])]
     pub tokenizer: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// Longest wait for one answer, in seconds.
     #[arg(long, help_heading = HEADING, default_value_t = HttpSettings::TIMEOUT as f64)]
     pub http_timeout: f64,
-    /// How often a request that failed for a passing reason is sent again.
+    /// How many times to retry a request after a temporary failure.
     #[arg(long, help_heading = HEADING, default_value_t = HttpSettings::RETRIES)]
     pub http_retries: u32,
     /// Ask for all samples of a state in one request (`n`): fewer requests, but their seeds are no
@@ -74,26 +74,31 @@ impl Arguments {
         settings.retries = self.http_retries;
         settings.grouped = self.http_grouped;
         settings.layout = self.tokenizer.as_deref().map(layout).transpose()?;
-        if let Some(prompt) = &self.prompt {
-            settings.prompt = unescaped(prompt);
+        match &self.prompt {
+            Some(prompt) => settings.prompt = unescaped(prompt),
+            None if self.tokenizer.is_none() => eprintln!(
+                "warning: the server is asked with text, which it may tokenize unlike training; \
+                 give --tokenizer MODEL for a model trained here, or --prompt for another"
+            ),
+            None => {}
         }
         Ok(Box::new(Http::new(settings)?))
     }
 }
 
-/// The layout of training, by a model's tokenizer.
-fn layout(folder: &Path) -> Result<Layout> {
-    let path = folder.join("tokenizer.json");
+/// The layout of training, by the tokenizer of a model's folder or GGUF file.
+pub fn layout(model: &Path) -> Result<Layout> {
+    let path = if model.is_file() { model.to_path_buf() } else { model.join("tokenizer.json") };
     let content = Content::of_file(&path)
-        .with_context(|| format!("--tokenizer: cannot read {}", path.display()))?;
-    let tokenizer = Tokenizer::load(folder)?;
+        .with_context(|| format!("tokenizer: cannot read {}", path.display()))?;
+    let tokenizer = tokenizer_of(model)?;
     let end = tokenizer.end();
     let encode = move |state: &str| tokenizer.prompt(state).map_err(|error| error.to_string());
     Ok(Layout::new(content.to_string(), end, encode))
 }
 
 /// An adapter's folder as a server is told of it.
-fn served(folder: &Path, name: Option<&str>) -> Result<ServedAdapter> {
+pub fn served(folder: &Path, name: Option<&str>) -> Result<ServedAdapter> {
     let folder =
         std::path::absolute(folder).with_context(|| format!("--adapter {}", folder.display()))?;
     let weights = folder.join("adapter_model.safetensors");
@@ -105,7 +110,7 @@ fn served(folder: &Path, name: Option<&str>) -> Result<ServedAdapter> {
         bail!("--adapter {} has no name; give one with --model-name", folder.display());
     };
     let path = folder.display().to_string();
-    Ok(ServedAdapter { name, path, content: content.to_string() })
+    Ok(ServedAdapter { name, path, content: content.to_string(), preloaded: false })
 }
 
 /// A text in which `\n` stands for a new line and `\\` for a backslash.

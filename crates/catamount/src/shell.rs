@@ -1,8 +1,9 @@
 //! `catamount completions` and `catamount man`: what shells and readers want of a command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
@@ -37,7 +38,7 @@ pub fn manual(arguments: &Manual) -> Result<()> {
     if let Some(folder) = &arguments.out {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make {}", folder.display()))?;
-        clap_mangen::generate_to(command, folder)
+        write_all(&command, folder)
             .with_context(|| format!("cannot write to {}", folder.display()))?;
         println!("manual pages written to {}", folder.display());
         return Ok(());
@@ -50,8 +51,26 @@ pub fn manual(arguments: &Manual) -> Result<()> {
         };
         described = sub;
     }
-    let mut page = Vec::new();
-    Man::new(described.clone()).render(&mut page)?;
-    print!("{}", String::from_utf8_lossy(&page));
+    print!("{}", page(described)?);
     Ok(())
+}
+
+/// The page of a command and of every command below it.
+fn write_all(command: &Command, folder: &Path) -> std::io::Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    std::fs::write(folder.join(format!("{name}.1")), page(command)?)?;
+    command.get_subcommands().try_for_each(|sub| write_all(sub, folder))
+}
+
+/// A page. What stands after the options are examples, in the section that manuals have for them.
+fn page(command: &Command) -> std::io::Result<String> {
+    let mut page = Vec::new();
+    Man::new(command.clone()).render(&mut page)?;
+    let page = String::from_utf8_lossy(&page);
+    let Some((before, examples)) = page.split_once(".SH EXTRA\nExamples:\n") else {
+        return Ok(page.into_owned());
+    };
+    let end = examples.find(".SH ").unwrap_or(examples.len());
+    let (examples, after) = examples.split_at(end);
+    Ok(format!("{before}.SH EXAMPLES\n.nf\n{examples}\n.fi\n{after}"))
 }

@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Provers elsewhere, for steps that search: addresses of `catamount serve`, or a file of them.
     #[arg(long, value_name = "HOST:PORT,...")]
     provers: Option<Addresses>,
-    /// Stop when standard input ends: with whoever started this.
+    /// Exit when standard input closes (the parent has ended).
     #[arg(long)]
     tied: bool,
     /// Do nothing, and say what this machine has: version, prover, and what it sees of the folder.

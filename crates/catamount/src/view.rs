@@ -5,8 +5,9 @@ use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use catamount_evaluate::log::TreeRecord;
 use catamount_experiment::Again;
 use catamount_model::Backend;
@@ -14,6 +15,9 @@ use catamount_report::{SearchAgain, Server};
 
 use crate::device::{Device, OnDevice};
 use crate::output;
+
+/// How often a folder that is not there is looked for.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Options of `catamount view`.
 #[derive(clap::Args)]
@@ -30,13 +34,28 @@ pub struct Arguments {
 
 /// Serves until Ctrl-C.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let port = arguments.port;
-    let server = Server::bind(&arguments.folder, port).with_context(|| {
-        format!("cannot show {} on port {port}; try --port 0", arguments.folder.display())
-    })?;
+    let (port, folder) = (arguments.port, &arguments.folder);
+    wait_for(folder)?;
+    let server = Server::bind(folder, port)
+        .with_context(|| format!("cannot listen on port {port}; try --port 0"))?;
     println!("http://{}/ (Ctrl-C to stop)", server.address()?);
     output::flush();
     Ok(server.searching(searching(arguments.device)).serve()?)
+}
+
+/// Waits for the folder of a study that is only just being started.
+fn wait_for(folder: &Path) -> Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        bail!("{} is a file; name the folder of a study", folder.display());
+    }
+    if folder.is_dir() {
+        return Ok(());
+    }
+    note!("there is no folder {} yet; waiting for it (Ctrl-C to stop)", folder.display());
+    while !folder.is_dir() {
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Searches again with the study that a log belongs to, which is opened once.

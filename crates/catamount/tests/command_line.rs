@@ -66,6 +66,13 @@ fn helps_show_examples_shells_complete_and_manual_pages_are_written() {
     }
     let page = printed(folder.path(), "man data convert");
     assert!(page.contains(".TH") && page.contains("LeanDojo"), "{page}");
+    assert!(page.contains(".SH EXAMPLES\n.nf\n  # ") && !page.contains(".SH EXTRA"), "{page}");
+    let help = |command: &str| printed(folder.path(), &format!("{command} --help"));
+    assert!(
+        help("eval").contains("several, with commas") && !help("prove").contains("several, with")
+    );
+    let place = |text: &str| help("eval").find(text).unwrap();
+    assert!(place("--quiet") > place("--time-limit"), "what every command has comes last");
     printed(folder.path(), "man --out pages");
     for name in ["catamount.1", "catamount-eval.1", "catamount-data-convert.1"] {
         assert!(folder.path().join("pages").join(name).exists(), "{name}");
@@ -82,6 +89,10 @@ fn what_is_reported_can_be_had_as_json() {
     };
     assert_eq!(json("data stats --json t.jsonl")["traces"], 3);
     assert_eq!(json("data validate --json t.jsonl")["errors"], serde_json::json!([]));
+    let converted = json("data convert --json t.jsonl t.jsonl.gz");
+    assert_eq!((&converted["traces"], &converted["format"]), (&3.into(), &"jsonl".into()));
+    assert_eq!(json("data stats --json t.jsonl.gz")["traces"], 3);
+    assert!(json("theory --json --out theory")["files"].as_array().is_some_and(|f| f.len() > 3));
     let made = json("data metamath --json --database d.mm --split 0,0,rest --out data");
     assert_eq!((&made["test"], &made["theorems"]), (&1.into(), &1.into()));
     let search = "--database d.mm --policy replay:t.jsonl --strategy bfs --budget 8";
@@ -106,11 +117,48 @@ fn what_is_reported_can_be_had_as_json() {
 #[test]
 fn a_missing_folder_is_named_and_the_reason_said_once() {
     let folder = prepared();
-    for arguments in ["report nowhere", "verify nowhere", "view nowhere", "data stats nowhere"] {
+    for arguments in ["report nowhere", "verify nowhere", "view d.mm", "data stats nowhere"] {
         let said = refused(folder.path(), arguments);
-        assert!(said.contains("nowhere"), "{arguments}: {said}");
+        assert!(said.contains("nowhere") || said.contains("d.mm is a file"), "{arguments}: {said}");
         assert!(said.matches("No such file").count() <= 1, "{arguments}: {said}");
     }
+}
+
+/// A theorem needs no demonstrated proof to be searched, unless its length is asked for.
+#[test]
+fn theorems_without_steps_are_searched() {
+    let folder = prepared();
+    std::fs::write(folder.path().join("bare.jsonl"), "{\"name\": \"goal\"}\n").unwrap();
+    let eval = "eval --database d.mm --theorems bare.jsonl --policy replay:t.jsonl --strategy bfs \
+                --budget 8";
+    let said = printed(folder.path(), &format!("{eval} --out bare-cell.jsonl"));
+    assert!(said.contains("1 of 1 proved"), "{said}");
+    let said = refused(folder.path(), &format!("{eval} --steps 1-9 --out none.jsonl"));
+    assert!(said.contains("has no theorem of that many steps"), "{said}");
+    assert!(refused(folder.path(), "data stats bare.jsonl").contains("has no steps"));
+}
+
+/// `run ... & view ...`: whichever comes first.
+#[test]
+fn a_folder_that_is_not_there_yet_is_waited_for() {
+    use std::io::{BufRead, BufReader};
+    let folder = prepared();
+    let mut view = std::process::Command::new(assert_cmd::cargo::cargo_bin("catamount"))
+        .current_dir(folder.path())
+        .args(["view", "later", "--port", "0", "--device", "cpu"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(view.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("there is no folder later yet; waiting for it"), "{said}");
+    std::fs::create_dir(folder.path().join("later")).unwrap();
+    let mut address = String::new();
+    BufReader::new(view.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    view.kill().unwrap();
+    view.wait().unwrap();
+    assert!(address.starts_with("http://127.0.0.1:"), "{address}");
 }
 
 #[test]
@@ -182,10 +230,24 @@ fn the_beginning_of_a_presets_name_is_enough_and_a_plan_needs_no_data() {
     std::fs::write(folder.path().join("capped.toml"), capped).unwrap();
     let plan = printed(folder.path(), "run capped.toml --dry-run");
     assert!(plan.contains("missing: ") && plan.contains("at most 17 steps, "), "{plan}");
-    assert!(plan.contains("optimizer steps: known once the traces are there"), "{plan}");
+    assert!(plan.contains("optimizer steps: counted once traces exist"), "{plan}");
     let plan = printed(folder.path(), "run capped.toml --dry-run --json");
     let plan: Value = serde_json::from_str(&plan).unwrap();
-    assert!(plan["missing"].is_string() && plan["steps"][1]["updates"]["assuming"].is_string());
+    let missing: Vec<&str> =
+        plan["missing"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for (input, said) in [
+        ("random/train.json", &missing[0]),
+        ("random/val.json", &missing[1]),
+        ("random/test.json", &missing[2]),
+        ("model.base: there is no folder or GGUF file Qwen/Qwen2.5-Math-7B-", &missing[3]),
+        ("data.project: there is no folder mathlib4", &missing[4]),
+    ] {
+        assert!(said.contains(input), "{input}: {missing:?}");
+    }
+    // The same keeps a run from beginning.
+    let said = refused(folder.path(), "run capped.toml --device cpu");
+    assert!(said.contains("5 inputs are missing:\n") && said.contains(missing[4]), "{said}");
+    assert!(plan["steps"][1]["updates"]["assuming"].is_string());
 }
 
 /// Traces of which one is too long for the recipe.

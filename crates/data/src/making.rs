@@ -152,8 +152,8 @@ impl fmt::Display for Summary {
         if let Some(first) = self.skipped.first() {
             writeln!(
                 f,
-                "{} theorems without a usable trace were left out; the first is {}: {}",
-                self.skipped.len(),
+                "left out {} without a usable trace; the first is {}: {}",
+                catamount_base::counted(self.skipped.len(), "theorem"),
                 first.name,
                 first.reason
             )?;

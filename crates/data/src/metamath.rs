@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 
+use catamount_base::counted;
 use catamount_metamath::{Database, Extracted, Extraction};
 use catamount_traces::{Manifest, Steps, Theorem, Trace};
 
@@ -96,8 +97,11 @@ impl fmt::Display for Extracting {
         };
         writeln!(
             f,
-            "{theorems} theorems: {traces} traces with {steps} steps (1 / 2-5 / 6-10 / more: {} / \
-             {} / {} / {}), {trivial} trivial, {} without a trace",
+            "{}: {} with {} (1 / 2-5 / 6-10 / more: {} / {} / {} / {}), {trivial} trivial, {} \
+             without a trace",
+            counted(*theorems, "theorem"),
+            counted(*traces, "trace"),
+            counted(*steps, "step"),
             count(1, 1),
             count(2, 5),
             count(6, 10),
@@ -108,17 +112,15 @@ impl fmt::Display for Extracting {
             writeln!(f, "  no trace: {label}: {reason}")?;
         }
         if !refused.is_empty() {
-            writeln!(f, "{} traces that metamath-rs refuses were not written", refused.len())?;
+            let refused = counted(refused.len(), "trace");
+            writeln!(f, "skipped {refused} that metamath-rs refuses")?;
         }
         for (label, reason) in refused.iter().take(SHOWN) {
             writeln!(f, "  refused: {label}: {reason}")?;
         }
         if self.filtered > 0 {
-            writeln!(
-                f,
-                "{} traces of other than {} steps were not written",
-                self.filtered, self.steps
-            )?;
+            let filtered = counted(self.filtered, "trace");
+            writeln!(f, "skipped {filtered} outside {} steps", self.steps)?;
         }
         Ok(())
     }

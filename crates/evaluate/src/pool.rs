@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use catamount_base::{Content, Stream};
-use catamount_traces::{Steps, Trace};
+use catamount_traces::{Steps, Theorem, Trace};
 
 use crate::driver::Job;
 use crate::log::Pool;
@@ -70,6 +70,11 @@ impl Theorems {
 
 /// What makes two pools the same.
 fn content(jobs: &[Job]) -> Content {
-    let one = |job: &Job| Content::of_value(&(&job.theorem, job.demonstrated)).to_string();
+    let one = |job: &Job| {
+        // Where in its line a theorem begins and ends does not make it another.
+        let theorem =
+            Theorem { column: None, end_line: None, end_column: None, ..job.theorem.clone() };
+        Content::of_value(&(&theorem, job.demonstrated)).to_string()
+    };
     Content::of_texts(jobs.iter().map(one))
 }

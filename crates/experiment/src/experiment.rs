@@ -1,6 +1,7 @@
 //! An experiment, parsed: nothing in it is a name that still has to be understood, and nothing is
 //! out of range.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +55,14 @@ pub struct Experiment {
 pub struct Server {
     /// Its address.
     pub url: String,
+    /// The name of the only branch there, which it has loaded.
+    pub model: Option<String>,
+    /// The names of branches there, which it has loaded.
+    pub adapters: BTreeMap<String, String>,
+    /// Whether chats are asked for.
+    pub chat: bool,
+    /// The prompt as text, in place of tokens as in training.
+    pub prompt: Option<String>,
     /// Texts that end a tactic, beside the model's own end.
     pub stop: Vec<String>,
     /// Requests under way at once.

@@ -13,6 +13,7 @@ mod forecast;
 mod inputs;
 mod kind;
 mod locate;
+mod missing;
 mod needs;
 mod outline;
 mod parse;

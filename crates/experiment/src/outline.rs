@@ -23,9 +23,10 @@ pub struct Outline {
     pub version: String,
     /// The seed, in a study of several.
     pub seed: u64,
-    /// What is not there yet, so that keys are not the final ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missing: Option<String>,
+    /// What is not there yet: all that must be found or fetched before a run. Without the data, keys
+    /// are not the final ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// The steps, in an order in which they can be done.
     pub steps: Vec<OutlinedStep>,
 }
@@ -103,7 +104,13 @@ impl Plan {
         }
         let version = env!("CARGO_PKG_VERSION").to_string();
         let (name, seed) = (experiment.name.clone(), experiment.seed);
-        Outline { experiment: name, version, seed, missing: None, steps }
+        Outline { experiment: name, version, seed, missing: Vec::new(), steps }
+    }
+
+    /// Whether nothing is left to do in a folder but the report, by the word of the stamps.
+    pub fn is_done(&self, folder: &Path) -> bool {
+        let stamps = Stamps::new(folder);
+        self.steps.iter().all(|planned| planned.step == Step::Report || stamps.is_done(planned))
     }
 
     /// Steps that a cell waits for although its key has nothing of theirs: under a cap over several

@@ -35,12 +35,15 @@ pub const PRESETS: [(&str, &str, &str); 8] = [
     ("paper-priors", "the paper's off-trace priors", include_str!("../presets/paper-priors.toml")),
 ];
 
-/// The file of a preset. The beginning of a name stands for the first that begins so: `paper` is
-/// `paper-official`.
+/// The file of a preset. The beginning of a name is enough where only one begins so; the first word
+/// of several stands for the first of them: `paper` is `paper-official`.
 pub fn preset_text(name: &str) -> Result<&'static str> {
-    let begins = |known: &str| known.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let word = |known: &str| known.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
     let exact = PRESETS.iter().find(|(known, ..)| *known == name);
-    let found = exact.or_else(|| PRESETS.iter().find(|(known, ..)| begins(known)));
+    let begins =
+        || PRESETS.iter().filter(|(known, ..)| !name.is_empty() && known.starts_with(name));
+    let only = || begins().next().filter(|_| begins().count() == 1);
+    let found = exact.or_else(|| PRESETS.iter().find(|(known, ..)| word(known))).or_else(only);
     let Some((_, _, text)) = found else {
         let known = PRESETS.map(|(known, ..)| known);
         let near = catamount_base::nearest(name, known);
@@ -66,7 +69,9 @@ mod tests {
         }
         assert_eq!(preset_text("paper").unwrap(), preset_text("paper-official").unwrap());
         assert_eq!(preset_text("lean").unwrap(), preset_text("lean-demo").unwrap());
-        assert!(preset_text("pap").is_err());
+        assert_eq!(preset_text("dem").unwrap(), preset_text("demo").unwrap());
+        assert_eq!(preset_text("paper-s").unwrap(), preset_text("paper-sweep").unwrap());
+        assert!(preset_text("pap").is_err() && preset_text("").is_err());
     }
 
     /// The files beside recorded results, which people run again.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use catamount_base::Content;
-use catamount_model::{Backend, Tokenizer, locate};
-use catamount_policies::{Http, HttpSettings, Layout, ServedAdapter};
+use catamount_model::{Backend, locate, tokenizer_of};
+use catamount_policies::{Api, Http, HttpSettings, Layout, ServedAdapter};
 use catamount_search::Deployment;
 
 use crate::error::{Error, Work};
@@ -26,9 +26,17 @@ impl Server {
         trained: &Trained,
         deployment: &Deployment,
     ) -> Work<Http> {
+        let mut adapter = adapter(&study.path(trained.model()))?;
+        if let Some(name) = self.adapters.get(trained.slug()).or(self.model.as_ref()) {
+            adapter = ServedAdapter { name: name.clone(), preloaded: true, ..adapter };
+        }
+        let usual = HttpSettings::new(&self.url);
+        let in_text = self.chat || self.prompt.is_some();
         let settings = HttpSettings {
-            adapter: Some(adapter(&study.path(trained.model()))?),
-            layout: study.adapted().map(layout).transpose()?,
+            api: if self.chat { Api::Chat } else { Api::Completions },
+            adapter: Some(adapter),
+            layout: study.adapted().filter(|_| !in_text).map(layout).transpose()?,
+            prompt: self.prompt.clone().unwrap_or_else(|| usual.prompt.clone()),
             stop: self.stop.clone(),
             temperature: deployment.temperature(),
             top_p: deployment.top_p(),
@@ -37,7 +45,7 @@ impl Server {
             timeout: self.timeout,
             retries: self.retries,
             grouped: self.grouped,
-            ..HttpSettings::new(&self.url)
+            ..usual
         };
         Ok(Http::new(settings)?)
     }
@@ -49,15 +57,16 @@ fn adapter(folder: &Path) -> Work<ServedAdapter> {
     let folder = std::path::absolute(folder).map_err(Error::io(folder))?;
     let content = Content::of_files(&folder, ADAPTER).map_err(Error::io(&folder))?;
     let name = format!("catamount-{}", content.short());
-    Ok(ServedAdapter { name, path: folder.display().to_string(), content: content.to_string() })
+    let (path, content) = (folder.display().to_string(), content.to_string());
+    Ok(ServedAdapter { name, path, content, preloaded: false })
 }
 
 /// The layout of training, by the base's tokenizer.
 fn layout(base: &str) -> Work<Layout> {
     let folder = locate(base)?;
-    let path = folder.join("tokenizer.json");
+    let path = if folder.is_file() { folder.clone() } else { folder.join("tokenizer.json") };
     let content = Content::of_file(&path).map_err(Error::io(&path))?;
-    let tokenizer = Tokenizer::load(&folder)?;
+    let tokenizer = tokenizer_of(&folder)?;
     let end = tokenizer.end();
     let encode = move |state: &str| tokenizer.prompt(state).map_err(|error| error.to_string());
     Ok(Layout::new(content.to_string(), end, encode))

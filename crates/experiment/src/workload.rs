@@ -55,7 +55,7 @@ impl<'a> Workload<'a> {
     pub fn unread(experiment: &'a Experiment) -> Self {
         let (limit, steps) = (experiment.data.limit, experiment.data.steps);
         let assuming = limit.map_or_else(
-            || "known once the traces are there".to_string(),
+            || "counted once traces exist".to_string(),
             |limit| format!("as for {limit} traces of {steps} steps, which are not here yet"),
         );
         Workload { experiment, known: Known::Limit(limit), assuming: Some(assuming) }
@@ -169,7 +169,7 @@ impl std::fmt::Display for Updates {
             (least, Some(most)) if least == most => write!(f, "{most} steps"),
             (1, Some(most)) => write!(f, "at most {most} steps"),
             (least, Some(most)) => write!(f, "{} to {} steps", least.min(most), most.max(least)),
-            (1, None) => write!(f, "some steps"),
+            (1, None) => write!(f, "steps not known yet"),
             (least, None) => write!(f, "at least {least} steps"),
         }
     }

@@ -10,6 +10,9 @@ use crate::raster::{RasterError, png_from_svg};
 pub(crate) const FACES: &str =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
+/// Width of a chart on a phone.
+pub const PHONE: f64 = 360.0;
+
 /// The files a saved chart left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
@@ -46,6 +49,9 @@ pub trait Chart {
     fn title(&self) -> &str;
     /// The SVG elements inside the outermost `<svg>`.
     fn body(&self) -> String;
+    /// The same chart for a screen as wide as a phone's: as narrow as [`PHONE`], panels below each
+    /// other.
+    fn for_phone(&self) -> Box<dyn Chart>;
     /// The plotted numbers: `series,x,y,low,high`, with a `panel` column in front for small
     /// multiples.
     fn to_csv(&self) -> String;

@@ -2,7 +2,7 @@
 
 use crate::axis::Axis;
 use crate::canvas::{Anchor, Canvas, wrap};
-use crate::chart::Chart;
+use crate::chart::{Chart, PHONE};
 use crate::data;
 use crate::legend::{self, Entry};
 use crate::plot::{self, Frame};
@@ -99,6 +99,11 @@ impl Figure {
             .fold(0.0, f64::min)
     }
 
+    fn entries(&self) -> Vec<Entry<'_>> {
+        let entry = |(series, colour)| Entry { series, colour };
+        self.series.iter().zip(self.colours()).map(entry).collect()
+    }
+
     fn colours(&self) -> Vec<usize> {
         self.series.iter().enumerate().map(|(i, s)| s.colour.unwrap_or(i)).collect()
     }
@@ -154,13 +159,7 @@ impl Chart for Figure {
         let (width, height) = self.size;
         canvas.role("ground", |c| c.ground(width, height));
         let mut top = headings(&mut canvas, &self.title, &self.subtitle, width);
-        let colours = self.colours();
-        let entries: Vec<Entry> = self
-            .series
-            .iter()
-            .zip(&colours)
-            .map(|(series, &colour)| Entry { series, colour })
-            .collect();
+        let (colours, entries) = (self.colours(), self.entries());
         legend::draw(&mut canvas, &entries, (PAD, top), width - 2.0 * PAD);
         top += legend::height(&entries, width - 2.0 * PAD);
         let foot = footnote(&mut canvas, &self.note, self.size);
@@ -173,6 +172,19 @@ impl Chart for Figure {
         };
         plot::draw(&mut canvas, self, frame, &colours);
         canvas.finish()
+    }
+
+    fn for_phone(&self) -> Box<dyn Chart> {
+        let (wide, high) = self.size;
+        // Texts that take more lines there must not eat into the plot.
+        let taken = |width: f64| {
+            let mut scratch = Canvas::default();
+            headings(&mut scratch, &self.title, &self.subtitle, width)
+                + legend::height(&self.entries(), width - 2.0 * PAD)
+                + footnote(&mut scratch, &self.note, (width, 0.0))
+        };
+        let plot = (high - taken(wide)).min(260.0);
+        Box::new(self.clone().sized(PHONE.min(wide), plot + taken(PHONE.min(wide))))
     }
 
     fn to_csv(&self) -> String {

@@ -1,7 +1,7 @@
 //! Small multiples: several figures of one kind under one title and one legend.
 
 use crate::canvas::{Anchor, Canvas};
-use crate::chart::Chart;
+use crate::chart::{Chart, PHONE};
 use crate::data;
 use crate::figure::{Figure, PAD, footnote, headings};
 use crate::legend::{self, Entry};
@@ -72,7 +72,7 @@ impl Grid {
     }
 
     fn width(&self) -> f64 {
-        (self.columns() as f64 * (self.panel_size.0 + PAD) + PAD).max(360.0)
+        (self.columns() as f64 * (self.panel_size.0 + PAD) + PAD).max(PHONE)
     }
 }
 
@@ -126,6 +126,12 @@ impl Chart for Grid {
         }
         footnote(&mut canvas, &self.note, (width, height));
         canvas.finish()
+    }
+
+    fn for_phone(&self) -> Box<dyn Chart> {
+        let (wide, high) = self.panel_size;
+        let panel_size = ((PHONE - 2.0 * PAD).min(wide), high);
+        Box::new(Grid { columns: 1, panel_size, ..self.clone() })
     }
 
     fn to_csv(&self) -> String {

@@ -35,7 +35,7 @@ mod raster;
 mod series;
 
 pub use axis::Axis;
-pub use chart::{Chart, SaveError, Saved};
+pub use chart::{Chart, PHONE, SaveError, Saved};
 pub use figure::Figure;
 pub use grid::Grid;
 pub use palette::{SERIES_COLOURS, stylesheet};

@@ -21,7 +21,7 @@ impl GeneratorConfig {
         batch: usize,
         concurrency: usize,
     ) -> Self {
-        let max_tokens = deployment.max_tokens().min(model.positions.saturating_sub(1)).max(1);
+        let max_tokens = fitting(model, deployment.max_tokens());
         let max_prompt = model.positions.saturating_sub(max_tokens).min(PROMPT);
         // A search asks about the same states again and again: several for each search.
         let affordable = REMEMBERED / (2 * model.layers * model.heads.kv()).max(1);
@@ -34,5 +34,14 @@ impl GeneratorConfig {
             batch,
             cache: (concurrency * 512).min(affordable).max(least),
         }
+    }
+}
+
+/// The longest tactic of a model: as asked for, or half of its positions where that would leave the
+/// state less than a quarter of them.
+pub fn fitting(model: &Config, max_tokens: usize) -> usize {
+    match max_tokens <= model.positions - model.positions / 4 {
+        true => max_tokens.max(1),
+        false => (model.positions / 2).max(1),
     }
 }

@@ -142,8 +142,13 @@ impl<B: Backend> Generator<B> {
         config.max_prompt = config.max_prompt.min(positions.saturating_sub(config.max_tokens));
         let Sampling { temperature, top_p } = config.sampling;
         if config.max_tokens == 0 || config.batch == 0 || config.max_prompt == 0 {
-            let reason = format!("no room to sample: {config:?} with {positions} positions");
-            return Err(Error::Input(reason));
+            let GeneratorConfig { max_tokens, batch, .. } = config;
+            return Err(Error::Input(format!(
+                "tactics of up to {max_tokens} tokens, {batch} at a time, leave no room for a state: \
+                 the model has {positions} positions; take max_tokens (--max-tokens) from 1 to {}, \
+                 and a batch of at least 1",
+                positions.saturating_sub(1)
+            )));
         }
         if !(temperature >= 0.0 && temperature.is_finite() && top_p > 0.0 && top_p <= 1.0) {
             return Err(Error::Input(format!(

@@ -75,7 +75,7 @@ impl Http {
         let queue = Arc::new(Mutex::new(queue));
         let closing = Arc::new(AtomicBool::new(false));
         let client = Arc::new(Client::new(&settings, closing.clone()));
-        let adapter = settings.adapter.as_ref();
+        let adapter = settings.adapter.as_ref().filter(|adapter| !adapter.preloaded);
         let adapter = adapter.map(|adapter| Loaded::load(client.clone(), adapter)).transpose()?;
         for number in 0..settings.concurrency {
             let (queue, done, client) = (queue.clone(), done.clone(), client.clone());

@@ -215,6 +215,7 @@ fn an_adapter_is_loaded_before_it_is_asked_and_unloaded_in_the_end() {
             name: "bfs".into(),
             path: "/models/bfs".into(),
             content: "c0ffee".into(),
+            preloaded: false,
         };
         let settings = HttpSettings { adapter: Some(adapter), ..settings(&url) };
         let mut policy = Http::new(settings).unwrap();
@@ -238,7 +239,12 @@ fn an_adapter_is_loaded_before_it_is_asked_and_unloaded_in_the_end() {
 #[test]
 fn a_server_without_adapters_says_how_to_have_them() {
     let (url, _) = serve(|_, _| respond("404 Not Found", "{}"));
-    let adapter = ServedAdapter { name: "a".into(), path: "a".into(), content: String::new() };
+    let adapter = ServedAdapter {
+        name: "a".into(),
+        path: "a".into(),
+        content: String::new(),
+        preloaded: false,
+    };
     let settings = HttpSettings { adapter: Some(adapter), ..settings(&url) };
     let error = Http::new(settings).err().unwrap().to_string();
     assert!(error.contains("VLLM_ALLOW_RUNTIME_LORA_UPDATING"), "{error}");

@@ -1,7 +1,7 @@
 //! Against a real completions server, where CATAMOUNT_HTTP_TEST names one; `llama_server.py` beside
 //! this file starts one.
 
-use catamount_policies::{Http, HttpSettings};
+use catamount_policies::{Api, Http, HttpSettings, Layout};
 use catamount_search::{Policy, Request, Sample, Stream};
 
 fn ask(settings: &HttpSettings, samples: usize, seed: u64) -> Vec<Sample> {
@@ -61,6 +61,38 @@ fn post(url: &str, path: &str, body: serde_json::Value) -> serde_json::Value {
         .read_to_string()
         .unwrap();
     serde_json::from_str(&text).unwrap()
+}
+
+/// Asked with the tokens of a text it goes on as from the text, and a chat has its own template.
+#[test]
+fn a_real_server_takes_token_ids_and_chats() {
+    let Ok(url) = std::env::var("CATAMOUNT_HTTP_TEST") else {
+        eprintln!("skipped: CATAMOUNT_HTTP_TEST is not set");
+        return;
+    };
+    let (max_tokens, concurrency) = (8, 1);
+    let text = HttpSettings {
+        prompt: "{state}".into(),
+        temperature: 0.0,
+        max_tokens,
+        concurrency,
+        ..HttpSettings::new(&url)
+    };
+    let server = url.clone();
+    let encode = move |state: &str| -> Result<Vec<u32>, String> {
+        let said = post(&server, "/tokenize", serde_json::json!({ "content": state }));
+        serde_json::from_value(said["tokens"].clone()).map_err(|error| error.to_string())
+    };
+    // SmolLM2's end of text; a token that never comes would do as well.
+    let tokens = HttpSettings { layout: Some(Layout::new("smollm2", 2, encode)), ..text.clone() };
+    let (as_text, as_tokens) = (ask(&text, 1, 3), ask(&tokens, 1, 3));
+    assert_eq!(as_text[0].tactic, as_tokens[0].tactic);
+    assert!((as_text[0].log_p - as_tokens[0].log_p).abs() < 0.05, "{as_text:?} {as_tokens:?}");
+    let prompt = "What is the capital of France? {state}".into();
+    let chat = ask(&HttpSettings { api: Api::Chat, prompt, ..text }, 1, 3);
+    eprintln!("{chat:?}");
+    assert!(!chat[0].tactic.is_empty() && chat[0].log_p < 0.0 && chat[0].tokens > 0, "{chat:?}");
+    assert_ne!(chat[0].tactic, as_text[0].tactic, "the template makes it another question");
 }
 
 /// The server and our own engine read the same GGUF file: same tokens, and the same

@@ -2,7 +2,7 @@
 'use strict';
 (() => {
   const at = (id) => document.getElementById(id), panel = at('live');
-  let version = null;
+  let version = null, failures = 0;
 
   function table(cells) {
     const objectives = [...new Set(cells.map((c) => c.objective))], columns = [...new Set(cells.map((c) => c.column))];
@@ -21,7 +21,13 @@
 
   async function look() {
     let live;
-    try { live = await (await fetch('live.json')).json(); } catch { at('live-said').textContent = 'The server has gone; start catamount view again.'; return; }
+    try { live = await (await fetch('live.json')).json(); failures = 0; } catch {
+      // One answer may get lost, and a server may be started again: it is asked less and less often, but asked.
+      failures += 1;
+      if (failures > 1) at('live-said').textContent = 'The server does not answer; is catamount view still running? Trying again.';
+      setTimeout(look, Math.min(60, 2 ** failures) * 1000);
+      return;
+    }
     const whole = live.cells.filter((c) => c.theorems !== null && c.done >= c.theorems).length;
     const training = live.training.filter((t) => t.step < t.steps).map((t) => `training ${t.name}, step ${t.step} of ${t.steps}`);
     at('live-said').textContent = [`${whole} of ${live.cells.length} cells are complete`, ...training].join('; ');

@@ -20,6 +20,7 @@
     none: (a, b, count) => count === 0,
     every: (a, b, count) => count === data.cells.length,
   };
+  const orders = ['name', 'steps', 'a', 'b', 'proved'];
   // Unproved after proved, errors last, whichever way the expansions run.
   const place = (found) => found > 0 ? found : found === 0 ? 1e15 : 1e16;
 
@@ -79,8 +80,8 @@
     }
     if (shows[wanted.get('show')]) at('t-show').value = wanted.get('show');
     at('t-find').value = wanted.get('find') || '';
-    const order = wanted.get('by') || 'name';
-    [by, down] = [order.replace('-', ''), order.startsWith('-')];
+    const order = wanted.get('by') || 'name', known = orders.includes(order.replace('-', ''));
+    [by, down] = known ? [order.replace('-', ''), order.startsWith('-')] : ['name', false];
     draw();
   });
   const options = data.cells.map((c, i) => `<option value="${i}">${Page.escape(c.label)}</option>`).join('');

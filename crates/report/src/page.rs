@@ -148,13 +148,15 @@ fn section(out: &mut String, id: &str, title: &str, body: &str) {
 
 fn figure(drawn: &Drawn) -> String {
     format!(
-        "<figure class=\"drawn\" id=\"figure-{name}\">\n<div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-label=\"{label}\">{svg}</div>\n<figcaption>{caption} <a \
+        "<figure class=\"drawn\" id=\"figure-{name}\">\n<div class=\"scroll wide\" tabindex=\"0\" \
+         role=\"region\" aria-label=\"{label}\">{svg}</div>\n<div class=\"narrow\">{narrow}</div>\n\
+         <figcaption>{caption} <a \
          href=\"figures/{name}.csv\">data</a> <a href=\"figures/{name}.svg\">SVG</a> <a \
          href=\"figures/{name}.png\">PNG</a></figcaption>\n</figure>\n",
         name = drawn.name,
         label = escape(drawn.chart.title()),
         svg = drawn.chart.to_inline_svg(),
+        narrow = drawn.chart.for_phone().to_inline_svg(),
         caption = escape(&drawn.caption),
     )
 }

@@ -135,9 +135,9 @@ impl Table {
         out
     }
 
-    /// Aligned plain text for a terminal.
+    /// Aligned plain text for a terminal, with what its marks mean below it; `^` stands for bold.
     pub fn to_text(&self) -> String {
-        let text = |e: &Entry| format!("{}{}{}", if e.bold { ">" } else { "" }, e.text, e.mark);
+        let text = |e: &Entry| format!("{}{}{}", e.text, if e.bold { "^" } else { "" }, e.mark);
         let rows: Vec<Vec<String>> =
             self.rows.iter().map(|r| r.iter().map(text).collect()).collect();
         let widths: Vec<usize> = (0..self.columns())
@@ -163,7 +163,24 @@ impl Table {
             out.truncate(out.trim_end().len());
             out.push('\n');
         }
+        let entries = || self.rows.iter().flatten();
+        if entries().any(|e| e.bold) {
+            let meaning = self.meaning("old: ").unwrap_or("bold in the report");
+            let _ = writeln!(out, "^ {meaning}");
+        }
+        if entries().any(|e| e.mark.contains('*'))
+            && let Some(meaning) = self.meaning("*: ")
+        {
+            let _ = writeln!(out, "* {meaning}");
+        }
         out
+    }
+
+    /// What the caption says of a mark: the rest of the clause that begins so.
+    fn meaning(&self, mark: &str) -> Option<&str> {
+        let (_, rest) = self.caption.split_once(mark)?;
+        let end = [". ", "; "].iter().filter_map(|stop| rest.find(stop)).min();
+        Some(rest[..end.unwrap_or(rest.len())].trim_end_matches('.'))
     }
 }
 
@@ -223,7 +240,9 @@ mod tests {
         Table {
             name: "matrix".into(),
             title: "Proofs found (%) & more".into(),
-            caption: "\u{3ba} = 5, p < 0.05".into(),
+            caption:
+                "\u{3ba} = 5, p < 0.05. Bold: highest of its column. *: p < 0.05 at \u{3ba} = 5."
+                    .into(),
             header: vec!["objective".into(), "Pass@N".into()],
             text_columns: 1,
             rows: vec![vec!["a|b_c <x>".into(), bold], vec!["CE".into(), "21.2".into()]],
@@ -249,6 +268,9 @@ mod tests {
             "<th scope=\"row\">a|b_c &lt;x&gt;</th><td \
              class=\"n\"><strong>26.6</strong><sup>*</sup></td>"
         ));
-        assert_eq!(t.to_text().lines().nth(2).unwrap(), "a|b_c <x>  >26.6*");
+        let text = t.to_text();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(lines[0], "a|b_c <x>  26.6^*");
+        assert_eq!(lines[2..], ["^ highest of its column", "* p < 0.05 at \u{3ba} = 5"]);
     }
 }

@@ -81,6 +81,6 @@ fn embolden(entries: &mut [(Option<f64>, &mut Entry)]) {
     let best = entries.iter().filter_map(|(rate, _)| *rate).fold(f64::NEG_INFINITY, f64::max);
     // Compared as printed: two rates that read the same are a tie.
     for (rate, entry) in entries {
-        entry.bold = rate.is_some_and(|r| percent(r) == percent(best));
+        entry.bold = rate.is_some_and(|r| r > 0.0 && percent(r) == percent(best));
     }
 }

@@ -83,6 +83,10 @@ const nameless = (e) =>
   !e.closest('label') && !e.getAttribute('aria-label') && !e.textContent.trim();
 const controls = [...document.querySelectorAll('input, select, button')];
 saw.unlabelled = controls.filter(nameless).map((e) => e.outerHTML);
+const svgs = [...document.querySelectorAll('figure.drawn svg')].map((e) => e.getBoundingClientRect().width);
+saw.figures = document.querySelectorAll('figure.drawn').length;
+saw.svgs = svgs.filter((width) => width > 0);
+location.hash = '#theorems?by=foo'; saw.unknownOrder = results().length;
 saw.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 saw.width = innerWidth;
 setTimeout(() => {
@@ -145,6 +149,10 @@ fn the_page_works_on_a_desk_and_on_a_phone() {
         assert_eq!(saw["width"], width);
         assert_eq!(saw["errors"], serde_json::json!([]), "scripts failed at {width}");
         assert_eq!(saw["unlabelled"], serde_json::json!([]));
+        let svgs: Vec<f64> =
+            saw["svgs"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        assert_eq!(Some(svgs.len() as u64), saw["figures"].as_u64(), "each figure once: {svgs:?}");
+        assert!(svgs.iter().all(|svg| *svg <= f64::from(width)), "wider than {width}: {svgs:?}");
         assert_eq!(saw["overflow"], 0, "the page scrolls sideways at {width}");
         assert_eq!(saw["cut"], serde_json::json!([]), "cut off at {width}");
         check_theorems(&saw);

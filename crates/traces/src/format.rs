@@ -103,10 +103,19 @@ const UNKNOWN: &str = "not a format we know; expected traces as JSON lines (.jso
 /// format is held to its rules; in files of other projects, theorems without tactics and repeated
 /// names are left out and reported.
 pub fn read_any(path: &Path) -> Result<Loaded, Error> {
+    read_shards(path, false)
+}
+
+/// The same for theorems that are to be proved: one without steps is as good as any.
+pub fn read_theorems(path: &Path) -> Result<Loaded, Error> {
+    read_shards(path, true)
+}
+
+fn read_shards(path: &Path, undemonstrated: bool) -> Result<Loaded, Error> {
     let mut names = HashSet::new();
     let mut all: Option<Loaded> = None;
     for shard in shards(path)? {
-        let one = read_one(&shard, &mut names)?;
+        let one = read_one(&shard, &mut names, undemonstrated)?;
         match &mut all {
             None => all = Some(one),
             Some(all) => {
@@ -120,9 +129,16 @@ pub fn read_any(path: &Path) -> Result<Loaded, Error> {
 }
 
 /// Reads one file; `names` are those of the shards before it.
-fn read_one(path: &Path, names: &mut HashSet<String>) -> Result<Loaded, Error> {
+fn read_one(
+    path: &Path,
+    names: &mut HashSet<String>,
+    undemonstrated: bool,
+) -> Result<Loaded, Error> {
     let format = detect(path)?;
     let found: Vec<Trace> = match format {
+        Format::Jsonl if undemonstrated => {
+            jsonl::Reader::open(path)?.with_undemonstrated().collect::<Result<_, _>>()?
+        }
         Format::Jsonl => jsonl::read(path)?,
         Format::LeanDojo => leandojo::read(path)?.iter().map(Entry::trace).collect(),
         Format::Parquet => parquet::read(path)?,
@@ -131,7 +147,11 @@ fn read_one(path: &Path, names: &mut HashSet<String>) -> Result<Loaded, Error> {
     let mut traces = Vec::with_capacity(found.len());
     for trace in found {
         let name = trace.theorem.name.clone();
-        let reason = match jsonl::check(&trace) {
+        let checked = match undemonstrated {
+            true => jsonl::check_theorem(&trace),
+            false => jsonl::check(&trace),
+        };
+        let reason = match checked {
             Err(_) if trace.steps.is_empty() => Some("its proof has no tactics".to_owned()),
             Err(reason) => Some(reason),
             Ok(()) if !names.insert(name.clone()) => Some("its name occurred before".to_owned()),
@@ -150,15 +170,13 @@ fn read_one(path: &Path, names: &mut HashSet<String>) -> Result<Loaded, Error> {
     Ok(Loaded { format, traces, skipped, origins })
 }
 
-/// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo) or
-/// `.parquet` (nested).
+/// Writes a file in the format that its name's ending says: `.jsonl`, `.json` (LeanDojo), either
+/// also compressed (`.gz`), or `.parquet` (nested).
 pub fn write_any(path: &Path, traces: &[Trace]) -> Result<Format, Error> {
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    match extension.as_str() {
+    match input::extension(path).as_str() {
+        "parquet" if input::is_compressed(path) => {
+            Err(Error::file(path, "Parquet is compressed inside: name the file .parquet"))
+        }
         "jsonl" | "ndjson" => jsonl::write(path, traces).map(|()| Format::Jsonl),
         "json" => {
             let entries: Vec<Entry> = traces.iter().map(Entry::new).collect();
@@ -167,7 +185,8 @@ pub fn write_any(path: &Path, traces: &[Trace]) -> Result<Format, Error> {
         "parquet" => parquet::write(path, traces, Shape::Nested).map(|()| Format::Parquet),
         _ => Err(Error::file(
             path,
-            "name the file .jsonl, .json (LeanDojo) or .parquet to say which format to write",
+            "name the file .jsonl, .json (LeanDojo), either with .gz after it, or .parquet to say \
+             which format to write",
         )),
     }
 }

@@ -1,10 +1,13 @@
 //! Files of traces as they lie on disks: plain or compressed with gzip, whole or in shards.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use catamount_base::AtomicFile;
+use flate2::Compression;
 use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
 
 use crate::Error;
 
@@ -28,6 +31,27 @@ pub(crate) fn open(path: &Path) -> Result<Input, Error> {
     let left = size.saturating_mul(EXPANSION).max(SMALL);
     let unpacked = Bounded { inner: MultiGzDecoder::new(plain), left };
     Ok(Box::new(BufReader::with_capacity(1 << 16, unpacked)))
+}
+
+/// Writes a file, compressed if it is called so; the old one stays until the new one is complete.
+pub(crate) fn write(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Error> {
+    let mut file = AtomicFile::create(path).map_err(Error::io(path))?;
+    let written = if is_compressed(path) {
+        let mut packed = GzEncoder::new(&mut file, Compression::default());
+        content(&mut packed).and_then(|()| packed.finish().map(drop))
+    } else {
+        content(&mut file)
+    };
+    written.map_err(Error::io(path))?;
+    file.commit().map_err(Error::io(path))
+}
+
+/// Whether a file is called compressed.
+pub(crate) fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
 
 /// The extension that says what a file holds: that of `train.jsonl.gz` is `jsonl`.

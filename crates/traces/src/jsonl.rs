@@ -13,14 +13,13 @@ use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use catamount_base::AtomicFile;
-
 use crate::{Error, Input, Trace, input};
 
 /// Reads a stream of traces, one at a time, in constant memory but for the names seen.
 pub struct Reader<R> {
     lines: Lines<R>,
     names: HashSet<String>,
+    undemonstrated: bool,
     stopped: bool,
 }
 
@@ -34,13 +33,21 @@ impl Reader<Input> {
 impl<R: BufRead> Reader<R> {
     /// Reads from anything; `path` is what errors name.
     pub fn new(source: R, path: impl Into<PathBuf>) -> Self {
-        Reader { lines: Lines::new(source, path.into()), names: HashSet::new(), stopped: false }
+        let (lines, names) = (Lines::new(source, path.into()), HashSet::new());
+        Reader { lines, names, undemonstrated: false, stopped: false }
+    }
+
+    /// The same, for theorems that need no demonstrated proof.
+    pub fn with_undemonstrated(self) -> Self {
+        Reader { undemonstrated: true, ..self }
     }
 
     fn read(&mut self) -> Result<Option<Trace>, Error> {
         let Some((line, bytes)) = self.lines.next_line()? else { return Ok(None) };
-        let checked =
-            parse(bytes).and_then(|trace| match self.names.insert(trace.theorem.name.clone()) {
+        let undemonstrated = self.undemonstrated;
+        let checked = parse_theorem(bytes)
+            .and_then(|trace| check_steps(&trace, undemonstrated).map(|()| trace))
+            .and_then(|trace| match self.names.insert(trace.theorem.name.clone()) {
                 true => Ok(trace),
                 false => Err(format!(
                     "the name {:?} occurs twice; names must be unique in a file",
@@ -77,14 +84,12 @@ pub fn read(path: &Path) -> Result<Vec<Trace>, Error> {
 
 /// Writes a whole file; the old one stays until the new one is complete.
 pub fn write<'a>(path: &Path, traces: impl IntoIterator<Item = &'a Trace>) -> Result<(), Error> {
-    let mut file = AtomicFile::create(path).map_err(Error::io(path))?;
-    write_to(&mut file, traces).map_err(Error::io(path))?;
-    file.commit().map_err(Error::io(path))
+    input::write(path, |file| write_to(file, traces))
 }
 
 /// Writes traces to anything, one a line.
 pub fn write_to<'a>(
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
     traces: impl IntoIterator<Item = &'a Trace>,
 ) -> io::Result<()> {
     for trace in traces {
@@ -96,6 +101,12 @@ pub fn write_to<'a>(
 
 /// One line as a trace, or what is wrong with it.
 pub(crate) fn parse(line: &[u8]) -> Result<Trace, String> {
+    let trace = parse_theorem(line)?;
+    check_steps(&trace, false).map(|()| trace)
+}
+
+/// The same, whether the theorem has steps or not.
+fn parse_theorem(line: &[u8]) -> Result<Trace, String> {
     let trace: Trace = serde_json::from_slice(line).map_err(|e| {
         // The parser counts lines within this line; the reader counts those of the file.
         let text = e.to_string();
@@ -105,18 +116,29 @@ pub(crate) fn parse(line: &[u8]) -> Result<Trace, String> {
             e.column()
         )
     })?;
-    check(&trace)?;
+    check_theorem(&trace)?;
     Ok(trace)
 }
 
 /// What every trace must satisfy, whatever file it came from.
 pub(crate) fn check(trace: &Trace) -> Result<(), String> {
+    check_theorem(trace)?;
+    check_steps(trace, false)
+}
+
+fn check_steps(trace: &Trace, undemonstrated: bool) -> Result<(), String> {
+    if trace.steps.is_empty() && !undemonstrated {
+        let name = &trace.theorem.name;
+        return Err(format!("{name:?} has no steps; a trace needs at least one"));
+    }
+    Ok(())
+}
+
+/// What every theorem must satisfy, demonstrated or not.
+pub(crate) fn check_theorem(trace: &Trace) -> Result<(), String> {
     let name = &trace.theorem.name;
     if name.trim().is_empty() {
         return Err("the theorem has an empty name".into());
-    }
-    if trace.steps.is_empty() {
-        return Err(format!("{name:?} has no steps; a trace needs at least one"));
     }
     match trace.steps.iter().position(|step| step.tactic.trim().is_empty()) {
         Some(at) => Err(format!("step {} of {name:?} has an empty tactic", at + 1)),

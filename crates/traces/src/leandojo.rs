@@ -11,8 +11,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use catamount_base::AtomicFile;
-
 use crate::{Annotated, Error, Step, Theorem, Trace, input};
 
 /// What Lean prints once nothing is left to prove.
@@ -62,7 +60,7 @@ pub struct TracedTactic {
 
 impl Entry {
     /// An entry for a trace that came from elsewhere. Missing states after a tactic are the next
-    /// step's state; the theorem's end is not known and is given as its start.
+    /// step's state; a column that is not known is the first, an end that is not known the start.
     pub fn new(trace: &Trace) -> Self {
         let after = |at: usize| match (&trace.steps[at].next, trace.steps.get(at + 1)) {
             (Some(next), _) if !next.is_empty() => next.clone(),
@@ -79,14 +77,15 @@ impl Entry {
         let statement = (!theorem.statement.is_empty())
             .then(|| ("theorem_statement".to_owned(), theorem.statement.clone().into()));
         let header = theorem.header.clone().map(|header| ("header".to_owned(), header.into()));
-        let start = theorem.line.map(|line| [line, 1]);
+        let place = |line: Option<u32>, column: Option<u32>| Some([line?, column.unwrap_or(1)]);
+        let start = place(theorem.line, theorem.column);
         Entry {
             url: theorem.url.clone().unwrap_or_default(),
             commit: theorem.commit.clone().unwrap_or_default(),
             file_path: theorem.file.clone().unwrap_or_default(),
             full_name: theorem.name.clone(),
             start,
-            end: start,
+            end: place(theorem.end_line, theorem.end_column).or(start),
             traced_tactics: traced.collect(),
             extra: statement.into_iter().chain(header).collect(),
         }
@@ -107,6 +106,8 @@ impl Entry {
             // What some mirrors put there instead is not for us to judge.
             annotated: traced.extra.get(ANNOTATED).and_then(|it| Annotated::deserialize(it).ok()),
         };
+        // A theorem that ends where it begins is one of which we wrote the line alone.
+        let known = |place: Option<[u32; 2]>| place.filter(|_| self.start != self.end);
         Trace {
             theorem: Theorem {
                 name: self.full_name.clone(),
@@ -114,6 +115,9 @@ impl Entry {
                 header: text("header"),
                 file: said(&self.file_path),
                 line: self.start.map(|[line, _]| line),
+                column: known(self.start).map(|[_, column]| column),
+                end_line: known(self.end).map(|[line, _]| line),
+                end_column: known(self.end).map(|[_, column]| column),
                 url: said(&self.url),
                 commit: said(&self.commit),
             },
@@ -145,13 +149,11 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, Error> {
 /// Writes a file as the benchmark does, a JSON list; the old file stays until the new one is
 /// complete.
 pub fn write<'a>(path: &Path, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), Error> {
-    let mut file = AtomicFile::create(path).map_err(Error::io(path))?;
-    write_to(&mut file, entries).map_err(Error::io(path))?;
-    file.commit().map_err(Error::io(path))
+    input::write(path, |file| write_to(file, entries))
 }
 
 fn write_to<'a>(
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
     entries: impl IntoIterator<Item = &'a Entry>,
 ) -> std::io::Result<()> {
     // One entry at a time: the benchmark has over a hundred thousand.

@@ -49,7 +49,7 @@ mod validate;
 
 pub use error::Error;
 pub use folds::folds;
-pub use format::{Format, Loaded, Skipped, detect, read_any, write_any};
+pub use format::{Format, Loaded, Skipped, detect, read_any, read_theorems, write_any};
 pub use input::{Input, shards};
 pub use layout::{PROMPT, SEPARATOR, prompt};
 pub use manifest::{FileEntry, MANIFEST, Manifest, Origin};

@@ -1,7 +1,7 @@
 //! Parquet as on the Hugging Face hub, in any of three shapes:
 //!
-//! - nested: a row is a trace: `name`, `statement`, `header`, `file`, `line`, `url`, `commit`,
-//!   and `steps`, a list of `{state, tactic, next}`;
+//! - nested: a row is a trace: `name`, `statement`, `header`, `file`, `line`, `column`,
+//!   `end_line`, `end_column`, `url`, `commit`, and `steps`, a list of `{state, tactic, next}`;
 //! - flat: a row is a step: `name`, `statement`, `step` (its place in the proof), `state`,
 //!   `tactic`, and optionally `next`;
 //! - LeanDojo's: as nested, with `full_name`, `file_path` and `traced_tactics`, a list of

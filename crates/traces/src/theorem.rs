@@ -25,6 +25,15 @@ pub struct Theorem {
     /// The line of `file` on which the theorem starts, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The column of its first character, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The line of its last character, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_line: Option<u32>,
+    /// The column after its last character, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_column: Option<u32>,
     /// The repository that the theorem was traced in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -70,5 +79,6 @@ pub struct Trace {
     #[serde(flatten)]
     pub theorem: Theorem,
     /// How, in order.
+    #[serde(default)]
     pub steps: Vec<Step>,
 }

@@ -33,13 +33,24 @@ fn any_trace() -> impl Strategy<Value = Trace> {
         text,
         proptest::option::of(text),
         proptest::option::of("[a-z/]{1,9}"),
-        proptest::option::of(any::<u32>()),
+        proptest::option::of(any::<[u32; 4]>()),
         proptest::option::of("[a-z:/]{1,9}"),
         proptest::option::of("[0-9a-f]{1,9}"),
     );
     (theorem, proptest::collection::vec(step, 1..6)).prop_map(
-        |((statement, header, file, line, url, commit), steps)| Trace {
-            theorem: Theorem { name: String::new(), statement, header, file, line, url, commit },
+        |((statement, header, file, place, url, commit), steps)| Trace {
+            theorem: Theorem {
+                name: String::new(),
+                statement,
+                header,
+                file,
+                line: place.map(|[line, ..]| line),
+                column: place.map(|[_, column, ..]| column),
+                end_line: place.map(|[_, _, line, _]| line),
+                end_column: place.map(|[.., column]| column),
+                url,
+                commit,
+            },
             steps: steps
                 .into_iter()
                 .map(|(state, tactic, next)| Step { state, tactic, next, annotated: None })
@@ -258,7 +269,7 @@ fn a_failed_write_leaves_the_old_file() {
 #[test]
 fn formats_are_told_apart() {
     let folder = TempDir::new().unwrap();
-    for name in ["t.jsonl", "t.json", "t.parquet"] {
+    for name in ["t.jsonl", "t.json", "t.parquet", "t.jsonl.gz", "t.json.gz"] {
         let path = folder.path().join(name);
         let written = write_any(&path, &[sample("a")]).unwrap();
         assert_eq!(detect(&path).unwrap(), written);
@@ -267,6 +278,8 @@ fn formats_are_told_apart() {
         let bare = put(&folder, "bare", fs::read(&path).unwrap());
         assert_eq!(detect(&bare).unwrap(), written);
     }
+    assert!(fs::read(folder.path().join("t.jsonl.gz")).unwrap().starts_with(b"\x1f\x8b"));
+    assert!(write_any(&folder.path().join("t.parquet.gz"), &[sample("a")]).is_err());
     for (name, text, expected) in [
         ("t.csv", "name,tactic\n", "not a format we know"),
         ("t.json", "{\"a\": 1}", "not a format we know"),
@@ -413,7 +426,7 @@ fn shards_are_read_in_the_order_of_their_names() {
 }
 
 #[test]
-fn repository_and_commit_survive_every_conversion() {
+fn repository_commit_and_places_survive_every_conversion() {
     let folder = TempDir::new().unwrap();
     let first = read_any(&put(&folder, "in.json", LEANDOJO)).unwrap();
     assert_eq!(first.traces[0].theorem.commit.as_deref(), Some("c0ffee"));
@@ -427,4 +440,8 @@ fn repository_and_commit_survive_every_conversion() {
     }
     let last = leandojo::read(&folder.path().join("c.json")).unwrap();
     assert_eq!((&*last[0].url, &*last[0].commit), ("https://example.org/a", "c0ffee"));
+    let before = leandojo::read(&folder.path().join("in.json")).unwrap();
+    for (before, after) in before.iter().filter(|e| !e.traced_tactics.is_empty()).zip(&last) {
+        assert_eq!((before.start, before.end), (after.start, after.end), "{}", before.full_name);
+    }
 }

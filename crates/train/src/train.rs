@@ -221,10 +221,8 @@ impl<B: Backend> Session<'_, B> {
                 line.valid =
                     validating.map(|held_out| self.stepper.validate(held_out)).transpose()?;
                 self.metrics.write(&line)?;
-                bar.set_message(format!(
-                    "loss {:.4} · {:.0} tokens/s",
-                    line.loss, line.tokens_per_s
-                ));
+                let pace = catamount_base::rate(line.tokens_per_s);
+                bar.set_message(format!("loss {:.4} · tokens at {pace}", line.loss));
                 self.last = Some(line);
             }
             bar.set_position(step as u64);

@@ -88,6 +88,10 @@ def weighted(trainer: type) -> type:
             settings = named.get("args") or next(
                 (one for one in arguments if hasattr(one, "remove_unused_columns")), None
             )
+            if getattr(settings, "packing", False) or getattr(settings, "eval_packing", False):
+                raise ValueError(
+                    "packing joins rows, and each row has a weight of its own: leave packing out"
+                )
             if settings is not None:
                 # The column is the loss's, not the model's.
                 settings.remove_unused_columns = False

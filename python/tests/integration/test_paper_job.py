@@ -1,10 +1,11 @@
 """The paper's own job as far as it goes without Mathlib and a GPU: the preset with SmolLM2 in the
 model's place.
 
-Official parts in LeanDojo's own JSON, their statistics, the plan, a few steps of LoRA, the scores
-under what was trained, samples of it, and the adapter and its card as others read them.
-CATAMOUNT_LEANDOJO names a file of LeanDojo Benchmark 4 to do it on; without, theorems in its format
-are made up.
+The guide's rehearsal (docs/guides/paper.md) is run as it stands there, to a cell that is verified.
+Then piece by piece: official parts in LeanDojo's own JSON, their statistics, the plan, a few steps
+of LoRA, the scores under what was trained, samples of it, and the adapter and its card as others
+read them. CATAMOUNT_LEANDOJO names a file of LeanDojo Benchmark 4 to do it on; without, theorems in
+its format are made up.
 """
 
 import json
@@ -18,6 +19,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+import snippets  # noqa: E402
 from test_command import COMMAND  # noqa: E402
 
 COMMIT = "5a919533f110b7d76410134a237ee374f24eaaad"
@@ -160,3 +162,31 @@ def test_the_adapter_is_read_by_peft(folder):
         assert any(
             torch.count_nonzero(file.get_tensor(name)) for name in names if ".lora_B." in name
         )
+
+
+def test_the_guides_rehearsal_runs_as_it_stands(tmp_path, smollm2):
+    """On the bundled Lean library; what the guide downloads is here already."""
+    (tmp_path / "HuggingFaceTB").mkdir()
+    (tmp_path / "HuggingFaceTB/SmolLM2-135M").symlink_to(smollm2)
+    (tmp_path / "paper.toml").write_text(run("run", "paper-official", "--print", cwd=tmp_path))
+    refused = subprocess.run(
+        [COMMAND, "run", "paper.toml", "--device", "cpu"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert refused.returncode == 2 and "5 inputs are missing" in refused.stderr, refused.stderr
+    rehearsal = [
+        block for block in snippets.blocks("docs/guides/paper.md") if "rehearsal" in block.marks
+    ]
+    assert len(rehearsal) == 1
+    done = snippets.shell(rehearsal[0].text, tmp_path)
+    snippets.check(rehearsal[0], done)
+    log = [
+        json.loads(line)
+        for line in (tmp_path / "small/cells/ce-bfs-n4.jsonl").read_text().splitlines()
+    ]
+    assert len(log) == 2 and all(record["outcome"] != "error" for record in log)
+    assert re.search(r"^ce under bfs at N = 4, seed 42 +2 +0$", done.stdout, re.MULTILINE), (
+        done.stdout
+    )

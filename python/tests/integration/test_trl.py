@@ -104,6 +104,9 @@ def test_rows_without_weights_and_packed_rows_are_refused(tmp_path):
     rows = column(tmp_path)
     with pytest.raises(ValueError, match="no weight"):
         step(weighted(SFTTrainer), tmp_path, rows.remove_columns("weight"))
+    for packed in ({"packing": True}, {"eval_packing": True}):
+        with pytest.raises(ValueError, match="packing joins rows"):
+            step(weighted(SFTTrainer), tmp_path, rows, **packed)
 
 
 def test_our_trainer_leaves_a_card(tmp_path):
@@ -164,3 +167,6 @@ def test_the_recipe_trains_an_adapter(folder, processes):
         and "eval_held_out_minus_log_j" in card
     )
     assert (out / "adapter_model.safetensors").exists()
+    assert len((out / "valid-weights.jsonl").read_text().splitlines()) == sum(
+        len(trace.steps) for trace in TRACES
+    )

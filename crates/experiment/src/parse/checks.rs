@@ -54,7 +54,7 @@ pub(super) fn seconds(key: &str, value: Option<f64>) -> Checked<Option<Duration>
 pub(super) fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Checked<()> {
     for (index, value) in values.iter().enumerate() {
         if values[..index].contains(value) {
-            return refuse(format!("{key}[{index}]"), format!("{value} stands there twice"));
+            return refuse(format!("{key}[{index}]"), format!("{value} is listed twice"));
         }
     }
     Ok(())

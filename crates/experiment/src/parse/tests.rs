@@ -270,6 +270,13 @@ fn a_server_samples_adapters_and_nothing_else() {
         let searched = name.starts_with("cell") || name == "report";
         assert_eq!(*there != here, searched, "{name}");
     }
+    let named = served.replace("concurrency = 64", "chat = true\nadapters = { ce = \"my-ce\" }");
+    let server = Experiment::parse(&named, "short.toml").unwrap().policy.unwrap();
+    assert!(server.chat && server.adapters["ce"] == "my-ce");
+    let both = named.replace("chat = true", "model = \"one\"");
+    assert!(refusal(&both).contains("policy.model: names one model"), "{}", refusal(&both));
+    let odd = served.replace("concurrency = 64", "prompt = \"Prove it\"");
+    assert!(refusal(&odd).contains("policy.prompt: has no {state}"), "{}", refusal(&odd));
     let odd = served.replace("concurrency = 64", "concurrency = 0");
     assert!(refusal(&odd).contains("policy.concurrency: is 0"), "{}", refusal(&odd));
     let odd = served.replace("http://127", "127");

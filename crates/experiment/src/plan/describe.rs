@@ -46,11 +46,16 @@ impl Plan {
             let state = if done { "up to date" } else { "to do" };
             text.push_str(&format!("{state:<11} {:<width$} {cost}\n", planned.name));
         }
-        text.push_str(&format!("{known:.0} s for the steps that were timed before"));
-        if unknown > 0 {
-            text.push_str(&format!("; {unknown} steps have never run here"));
-        }
-        text.push('\n');
+        text.push_str(&match unknown {
+            0 => format!("{known:.0} s for the steps that were timed before\n"),
+            _ if known == 0.0 => "no timings yet\n".to_string(),
+            1 => {
+                format!("{known:.0} s for the steps that were timed before; 1 has no timing yet\n")
+            }
+            _ => format!(
+                "{known:.0} s for the steps that were timed before; {unknown} have no timings yet\n"
+            ),
+        });
         assumptions.dedup();
         for assumption in assumptions {
             text.push_str(&format!("optimizer steps: {assumption}\n"));

@@ -17,6 +17,8 @@ pub struct ServedAdapter {
     pub path: String,
     /// What it holds, for identities.
     pub content: String,
+    /// Whether the server has it already under that name: it is then neither loaded nor unloaded.
+    pub preloaded: bool,
 }
 
 /// The endpoints of vLLM, and those of SGLang.

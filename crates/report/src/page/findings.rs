@@ -1,5 +1,6 @@
 //! The findings in sentences, computed from the same numbers as the tables.
 
+use catamount_base::counted;
 use catamount_statistics::holm;
 
 use crate::compare::p_relation;
@@ -13,23 +14,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let mut out = Vec::new();
     let Some(&budget) = run.budgets().last() else { return out };
     let at: Vec<&Group> = run.groups.iter().filter(|g| g.budget == budget).collect();
-    // With fewer seeds a rate is one of other theorems.
-    let seeds = at.iter().map(|g| g.cells.len()).max().unwrap_or(1);
-    let best = at.iter().filter(|g| g.cells.len() == seeds);
-    let best = best.max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate));
-    if let Some(best) = best {
-        let rate = best.rate();
-        out.push(format!(
-            "At N = {budget} the highest rate is {:.1} % [{:.1}, {:.1}] of {} theorems: {} under \
-             {}.",
-            100.0 * rate.rate,
-            100.0 * rate.low,
-            100.0 * rate.high,
-            rate.n,
-            best.objective.label(),
-            strategy_label(&best.strategy)
-        ));
-    }
+    out.extend(highest(&at, budget));
     let compared: Vec<_> = run
         .groups
         .iter()
@@ -51,11 +36,16 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let better = count(&|i| compared[i].1.gain_pp > 0.0 && compared[i].1.p < 0.05);
     let worse = count(&|i| compared[i].1.gain_pp < 0.0 && compared[i].1.p < 0.05);
     let survive = count(&|i| corrected[i] < 0.05);
+    let verb = |count: usize| if count == 1 { "favours" } else { "favour" };
     out.push(format!(
-        "Of {} comparisons with CE under the same strategy and budget, {ahead} favour the other \
-         objective and {behind} favour CE; {better} gains and {worse} losses have p < 0.05 before \
-         correction, and {survive} {} after Holm\u{2019}s.",
-        compared.len(),
+        "Of {} with CE under the same strategy and budget, {ahead} {} the other objective and \
+         {behind} {} CE; {} and {} have p < 0.05 before correction, and {survive} {} after \
+         Holm\u{2019}s.",
+        counted(compared.len(), "comparison"),
+        verb(ahead),
+        verb(behind),
+        counted(better, "gain"),
+        losses(worse),
         if survive == 1 { "does" } else { "do" }
     ));
     let largest = compared.iter().max_by(|a, b| a.1.gain_pp.total_cmp(&b.1.gain_pp));
@@ -91,11 +81,43 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     out.extend(trained_for_search(run, budget));
     if !run.missing.is_empty() {
         out.push(format!(
-            "Cells are missing from this folder ({} notes); they are named below.",
-            run.missing.len()
+            "Cells are missing from this folder ({}); they are named below.",
+            counted(run.missing.len(), "note")
         ));
     }
     out
+}
+
+/// The highest rate, and everything that reached it.
+fn highest(groups: &[&Group], budget: u64) -> Option<String> {
+    // With fewer seeds a rate is one of other theorems.
+    let seeds = groups.iter().map(|g| g.cells.len()).max()?;
+    let groups: Vec<&&Group> = groups.iter().filter(|g| g.cells.len() == seeds).collect();
+    let first = groups.iter().max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))?;
+    let rate = first.rate();
+    if rate.rate == 0.0 {
+        return Some(format!("At N = {budget} no cell proved any theorem."));
+    }
+    let name =
+        |g: &&Group| format!("{} under {}", g.objective.label(), strategy_label(&g.strategy));
+    let reached = groups.iter().filter(|g| g.rate().rate == rate.rate);
+    let mut names: Vec<String> = reached.map(name).collect();
+    if names.len() > 3 {
+        let more = names.split_off(2).len();
+        names.push(format!("{more} more"));
+    }
+    Some(format!(
+        "At N = {budget} the highest rate is {:.1} % [{:.1}, {:.1}] of {}: {}.",
+        100.0 * rate.rate,
+        100.0 * rate.low,
+        100.0 * rate.high,
+        counted(rate.n as usize, "theorem"),
+        names.join(", and ")
+    ))
+}
+
+fn losses(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "loss" } else { "losses" })
 }
 
 /// What to do: the best row under each strategy, beside the control where it is better for sure.
@@ -121,7 +143,7 @@ fn to_deploy(run: &Run, budget: u64) -> Option<String> {
                 c.ci_high
             ),
             None => format!(
-                "under {label} CE as it is: {:.1} %, and nothing better than it for sure",
+                "under {label} plain CE ({:.1} %); no objective is significantly better",
                 100.0 * control.rate().rate
             ),
         });
@@ -155,10 +177,11 @@ fn trained_for_search(run: &Run, budget: u64) -> Option<String> {
     let (better, worse) = (sure(true), sure(false));
     (!compared.is_empty()).then(|| {
         format!(
-            "Training for the search, against CE sampled in the same way: {least:+.1} to \
-             {most:+.1} points over {} comparisons; after Holm\u{2019}s correction {better} gains \
-             and {worse} losses are more than noise.",
-            compared.len()
+            "Training for the search, against CE sampled in the same way: {least:+.1} to {most:+.1} \
+             points over {}; after Holm\u{2019}s correction {} and {} are more than noise.",
+            counted(compared.len(), "comparison"),
+            counted(better, "gain"),
+            losses(worse)
         )
     })
 }

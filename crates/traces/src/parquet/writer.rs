@@ -26,6 +26,9 @@ const NESTED: &str = "message trace {
     optional binary header (UTF8);
     optional binary file (UTF8);
     optional int64 line;
+    optional int64 column;
+    optional int64 end_line;
+    optional int64 end_column;
     optional binary url (UTF8);
     optional binary commit (UTF8);
     required group steps (LIST) {
@@ -45,6 +48,9 @@ const FLAT: &str = "message step {
     optional binary header (UTF8);
     optional binary file (UTF8);
     optional int64 line;
+    optional int64 column;
+    optional int64 end_line;
+    optional int64 end_column;
     optional binary url (UTF8);
     optional binary commit (UTF8);
     required int64 step;
@@ -130,9 +136,20 @@ fn theorem_columns(group: &mut Group<'_>, theorems: &[&Theorem]) -> Result<(), P
     required(group, theorems.iter().map(|theorem| theorem.statement.as_str()))?;
     texts(group, theorems, |theorem| &theorem.header)?;
     texts(group, theorems, |theorem| &theorem.file)?;
-    optional::<Int64Type>(group, theorems.iter().map(|theorem| theorem.line.map(i64::from)))?;
+    numbers(group, theorems, |theorem| theorem.line)?;
+    numbers(group, theorems, |theorem| theorem.column)?;
+    numbers(group, theorems, |theorem| theorem.end_line)?;
+    numbers(group, theorems, |theorem| theorem.end_column)?;
     texts(group, theorems, |theorem| &theorem.url)?;
     texts(group, theorems, |theorem| &theorem.commit)
+}
+
+fn numbers(
+    group: &mut Group<'_>,
+    theorems: &[&Theorem],
+    field: impl Fn(&Theorem) -> Option<u32>,
+) -> Result<(), ParquetError> {
+    optional::<Int64Type>(group, theorems.iter().map(|theorem| field(theorem).map(i64::from)))
 }
 
 fn texts(

@@ -1,0 +1,152 @@
+//! A study whose cells are sampled by a server: adapters that it loads when told, adapters that it
+//! has already, and a server of one model that is asked for chats.
+
+mod common;
+#[path = "../../policies/tests/common/mod.rs"]
+mod server;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use common::{printed, read};
+use serde_json::{Value, json};
+use server::{respond, serve};
+
+const SCRATCH: &str = r#"
+name = "from scratch"
+model = { hidden = 16, layers = 1, vocab = 400, positions = 256, tokenizer = "symbols" }
+data = { environment = "metamath", database = "ql.mm", steps = "1-6", split = "0.7,0.1,0.2" }
+objectives = [{ objective = "ce" }]
+evaluation = { strategies = ["pass"], budgets = [1], limit = 1, max_tokens = 4, trees = 0 }
+warm_up = { max_steps = 2, max_tokens = 192 }
+branch = { max_steps = 1, max_tokens = 192 }
+"#;
+
+const SERVED: &str = r#"
+name = "served"
+model = { base = "scratch/models/ce" }
+data = { environment = "metamath", database = "ql.mm", steps = "1-6", split = "0.7,0.1,0.2" }
+objectives = [OBJECTIVES]
+evaluation = { strategies = ["bfs"], budgets = [4], limit = 3, max_tokens = 8, trees = 0 }
+warm_up = { max_steps = 1, max_tokens = 192, lora = { rank = 2, alpha = 4.0 } }
+branch = { max_steps = 1, max_tokens = 192, lora = { rank = 2, alpha = 4.0 } }
+
+[policy]
+url = "URL"
+retries = 1
+"#;
+
+/// What the server was asked, and what it holds.
+#[derive(Default)]
+struct Seen {
+    requests: Vec<(String, Value)>,
+    adapters: BTreeSet<String>,
+}
+
+/// Takes the fields that vLLM takes, serves models that it holds and nothing else.
+fn strict(held: &[&str]) -> (String, Arc<Mutex<Seen>>) {
+    let adapters = held.iter().map(|name| name.to_string()).collect();
+    let seen = Arc::new(Mutex::new(Seen { requests: Vec::new(), adapters }));
+    let shared = seen.clone();
+    let (url, _) = serve(move |_, asked| {
+        let mut seen = shared.lock().unwrap();
+        let body: Value = serde_json::from_str(&asked.body).unwrap();
+        seen.requests.push((asked.path.clone(), body.clone()));
+        let name = body["lora_name"].as_str().unwrap_or_default().to_owned();
+        match asked.path.as_str() {
+            "/v1/load_lora_adapter" => {
+                assert!(Path::new(body["lora_path"].as_str().unwrap()).is_dir());
+                seen.adapters.insert(name);
+                respond("200 OK", "Success")
+            }
+            "/v1/unload_lora_adapter" => {
+                seen.adapters.remove(&name);
+                respond("200 OK", "Success")
+            }
+            path => completion(path, &body, &seen.adapters),
+        }
+    });
+    (url, seen)
+}
+
+fn completion(path: &str, body: &Value, held: &BTreeSet<String>) -> String {
+    let refuse = |why: &str| respond("400 Bad Request", &json!({ "message": why }).to_string());
+    let model = body["model"].as_str().unwrap_or_default();
+    if !held.contains(model) {
+        return refuse(&format!("the model `{model}` does not exist"));
+    }
+    let choice = match path {
+        "/v1/completions" => {
+            let numbers = |list: &Vec<Value>| list.iter().all(Value::is_u64);
+            let prompt = &body["prompt"];
+            if !prompt.is_string() && !prompt.as_array().is_some_and(numbers) {
+                return refuse("a prompt is a text or token ids");
+            }
+            json!({ "index": 0, "text": "ax-r1", "finish_reason": "stop", "logprobs":
+                { "tokens": ["a"], "token_logprobs": [-0.5], "text_offset": [0] } })
+        }
+        "/v1/chat/completions" => {
+            if !body["messages"][0]["content"].is_string() {
+                return refuse("a chat has messages of text");
+            }
+            json!({ "index": 0, "message": { "role": "assistant", "content": "ax-r1" },
+                "finish_reason": "stop", "logprobs":
+                { "content": [{ "token": "a", "logprob": -0.5, "bytes": [97] }] } })
+        }
+        _ => return respond("404 Not Found", "{}"),
+    };
+    respond("200 OK", &json!({ "choices": [choice] }).to_string())
+}
+
+/// Runs a study against a server that holds these adapters; what the server was asked.
+fn study(
+    folder: &Path,
+    name: &str,
+    objectives: &str,
+    policy: &str,
+    held: &[&str],
+) -> Vec<(String, Value)> {
+    let (url, seen) = strict(held);
+    let file = SERVED.replace("OBJECTIVES", objectives).replace("URL", &url) + policy;
+    std::fs::write(folder.join(format!("{name}.toml")), file).unwrap();
+    printed(folder, &format!("run {name}.toml --out {name} --device cpu"));
+    for objective in ["ce", "bfs"].iter().filter(|objective| objectives.contains(*objective)) {
+        let log = read(folder, &format!("{name}/cells/{objective}-bfs-n4.jsonl"));
+        assert_eq!(log.lines().count(), 3, "{log}");
+        assert!(!log.contains("\"error\""), "{log}");
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.adapters.iter().collect::<Vec<_>>(), held, "as it was before");
+    seen.requests.clone()
+}
+
+#[test]
+fn a_study_is_sampled_by_whichever_server_has_its_adapters() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    std::fs::write(folder.join("scratch.toml"), SCRATCH).unwrap();
+    printed(folder, "train scratch.toml --out scratch --device cpu");
+    let both = r#"{ objective = "ce" }, { objective = "bfs" }"#;
+
+    // One is there under a name of its own, the other is loaded; both are asked in tokens.
+    let asked = study(folder, "named", both, "adapters = { ce = \"my-ce\" }\n", &["my-ce"]);
+    let of = |path: &str| asked.iter().filter(|(asked, _)| asked == path).count();
+    assert_eq!((of("/v1/load_lora_adapter"), of("/v1/unload_lora_adapter")), (1, 1));
+    let models: BTreeSet<&str> =
+        asked.iter().filter_map(|(_, body)| body["model"].as_str()).collect();
+    assert!(models.len() == 2 && models.contains("my-ce"), "{models:?}");
+    assert!(asked.iter().all(|(_, body)| body["prompt"].is_null() || body["prompt"].is_array()));
+
+    // A server of one model, asked for chats, and one asked with a text.
+    let one = r#"{ objective = "ce" }"#;
+    let policy = "model = \"the-one\"\nchat = true\nprompt = \"Prove {state}\"\n";
+    let asked = study(folder, "chat", one, policy, &["the-one"]);
+    let content = |body: &Value| body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(asked.iter().all(|(path, body)| {
+        path == "/v1/chat/completions" && content(body).starts_with("Prove $p ")
+    }));
+    let policy = "model = \"the-one\"\nprompt = \"{state} =>\"\n";
+    let asked = study(folder, "text", one, policy, &["the-one"]);
+    assert!(asked.iter().all(|(_, body)| body["prompt"].as_str().unwrap().ends_with(" =>")));
+}
