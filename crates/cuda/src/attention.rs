@@ -2,11 +2,14 @@
 
 use std::f32::consts::LOG2_E;
 
-use catamount_model::{Error, Heads, Packed, Result};
+use catamount_model::{Attended, Error, Heads, Packed, Result};
 
-use crate::cuda::{Cuda, Turn};
-use crate::kernels::{args, attention_shared, key_value_gradient_shared, query_gradient_shared};
+use crate::cuda::Cuda;
+use crate::kernels::{
+    Grid, args, attention_shared, key_value_gradient_shared, query_gradient_shared,
+};
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 /// Queries or keys that a block owns.
 const ROWS: usize = 64;
@@ -26,6 +29,16 @@ fn check(heads: Heads) -> Result<()> {
     Ok(())
 }
 
+/// The addresses of a backward pass.
+struct Pass {
+    starts: u64,
+    qkv: u64,
+    out: u64,
+    lse: u64,
+    dout: u64,
+    dqkv: u64,
+}
+
 impl Cuda {
     fn fast_heads(&self, heads: Heads) -> bool {
         self.format() == Format::Bf16 && (heads.dim == 64 || heads.dim == 128)
@@ -39,7 +52,7 @@ impl Cuda {
         out: &mut CudaTensor,
         lse: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         check(heads)?;
         let Heads { heads: h, kv_heads, dim } = heads;
         let (n, starts) = (packed.n, self.index(&packed.starts, packed.sequences + 1)?);
@@ -49,95 +62,73 @@ impl Cuda {
             let kernel = if dim == 64 { c"attention_64" } else { c"attention_128" };
             let grid = (packed.longest.div_ceil(ROWS), h, packed.sequences);
             let factor = scale(heads) * LOG2_E;
-            return self.launch_box(
-                kernel,
-                grid,
-                128,
-                attention_shared(dim),
-                args![h, kv_heads, starts, qkv, out, lse, factor],
-            );
+            let grid = Grid::of(grid, 128).with_shared(attention_shared(dim));
+            let list = args![h, kv_heads, starts, qkv, out, lse, factor];
+            return self.launch_box(&turn, kernel, grid, list);
         }
         let grid = (packed.longest.div_ceil(PLAIN), h, packed.sequences);
         let list = args![h, kv_heads, dim, starts, qkv, out, lse, scale(heads)];
-        self.launch_box(c"plain_attention", grid, 32 * PLAIN, 0, list)
+        self.launch_box(&turn, c"plain_attention", Grid::of(grid, 32 * PLAIN), list)
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn attention_gradient(
         &self,
         heads: Heads,
         packed: &Packed<Self>,
-        qkv: &CudaTensor,
-        out: &CudaTensor,
-        lse: &CudaTensor,
+        attended: Attended<'_, CudaTensor>,
         dout: &CudaTensor,
         dqkv: &mut CudaTensor,
     ) -> Result<()> {
         let turn = self.turn()?;
         check(heads)?;
-        let (n, starts) = (packed.n, self.index(&packed.starts, packed.sequences + 1)?);
-        let (qkv, dqkv) = (self.read(qkv, n * heads.qkv())?, self.write(dqkv, n * heads.qkv())?);
-        let (out, dout) = (self.read(out, n * heads.q())?, self.read(dout, n * heads.q())?);
-        let lse = self.read_exact(lse, n * heads.heads)?;
+        let (n, q) = (packed.n, heads.q());
+        let pass = Pass {
+            starts: self.index(&packed.starts, packed.sequences + 1)?,
+            qkv: self.read(attended.qkv, n * heads.qkv())?,
+            out: self.read(attended.out, n * q)?,
+            lse: self.read_exact(attended.lse, n * heads.heads)?,
+            dout: self.read(dout, n * q)?,
+            dqkv: self.write(dqkv, n * heads.qkv())?,
+        };
         if self.fast_heads(heads) {
-            return self.fast_gradient(&turn, heads, packed, starts, qkv, out, lse, dout, dqkv);
+            return self.fast_gradient(&turn, heads, packed, &pass);
         }
+        let Pass { starts, qkv, out, lse, dout, dqkv } = pass;
         let Heads { heads: h, kv_heads, dim } = heads;
         let list = args![h, kv_heads, dim, starts, qkv, out, lse, dout, dqkv, scale(heads)];
         let blocks = packed.longest.div_ceil(PLAIN);
-        self.launch_box(
-            c"plain_query_gradient",
-            (blocks, h, packed.sequences),
-            32 * PLAIN,
-            0,
-            list,
-        )?;
-        self.launch_box(
-            c"plain_key_value_gradient",
-            (blocks, kv_heads, packed.sequences),
-            32 * PLAIN,
-            0,
-            list,
-        )
+        let grid = |heads| Grid::of((blocks, heads, packed.sequences), 32 * PLAIN);
+        self.launch_box(&turn, c"plain_query_gradient", grid(h), list)?;
+        self.launch_box(&turn, c"plain_key_value_gradient", grid(kv_heads), list)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn fast_gradient(
         &self,
-        turn: &Turn<'_>,
+        turn: &Ready<'_>,
         heads: Heads,
         packed: &Packed<Self>,
-        starts: u64,
-        qkv: u64,
-        out: u64,
-        lse: u64,
-        dout: u64,
-        dqkv: u64,
+        &Pass { starts, qkv, out, lse, dout, dqkv }: &Pass,
     ) -> Result<()> {
         let Heads { heads: h, kv_heads, dim } = heads;
         let (n, scale) = (packed.n, scale(heads));
         let delta = self.scratch(turn, "attention delta", n * h * 4)?;
-        let grid = (packed.longest.div_ceil(ROWS), h, packed.sequences);
+        let grid = Grid::of((packed.longest.div_ceil(ROWS), h, packed.sequences), 128);
         let (query, key_value) = if dim == 64 {
             (c"query_gradient_64", c"key_value_gradient_64")
         } else {
             (c"query_gradient_128", c"key_value_gradient_128")
         };
         let list = args![h, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale];
-        self.launch_box(query, grid, 128, query_gradient_shared(dim), list)?;
+        self.launch_box(turn, query, grid.with_shared(query_gradient_shared(dim)), list)?;
         let grouped = h != kv_heads;
         let parts =
             if grouped { self.scratch(turn, "attention parts", n * h * 2 * dim * 2)? } else { 0 };
         let list = args![h, kv_heads, starts, qkv, lse, dout, delta, dqkv, parts, scale];
-        self.launch_box(key_value, grid, 128, key_value_gradient_shared(dim), list)?;
+        self.launch_box(turn, key_value, grid.with_shared(key_value_gradient_shared(dim)), list)?;
         if grouped {
             let blocks = (n * kv_heads * 2 * dim / 8).div_ceil(256);
-            self.launch(
-                c"sum_key_value_parts",
-                blocks,
-                256,
-                args![n as u64, h, kv_heads, dim, parts, dqkv],
-            )?;
+            let list = args![n as u64, h, kv_heads, dim, parts, dqkv];
+            self.launch(turn, c"sum_key_value_parts", blocks, 256, list)?;
         }
         Ok(())
     }
@@ -151,7 +142,7 @@ impl Cuda {
         spans: &CudaIndex,
         out: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         check(heads)?;
         let Heads { heads: h, kv_heads, dim } = heads;
         let capacity = cache.len / (2 * heads.kv());
@@ -160,9 +151,9 @@ impl Cuda {
         if self.fast_heads(heads) && h / kv_heads <= 16 {
             let kernel = if dim == 64 { c"decode_64" } else { c"decode_128" };
             let list = args![h, kv_heads, capacity, qkv, cache, spans, out, scale(heads) * LOG2_E];
-            return self.launch_box(kernel, (n, kv_heads, 1), 128, 0, list);
+            return self.launch_box(&turn, kernel, Grid::of((n, kv_heads, 1), 128), list);
         }
         let list = args![h, kv_heads, dim, capacity, qkv, cache, spans, out, scale(heads)];
-        self.launch_box(c"plain_cache_attention", (n, h, 1), 32, 0, list)
+        self.launch_box(&turn, c"plain_cache_attention", Grid::of((n, h, 1), 32), list)
     }
 }

@@ -1,23 +1,23 @@
 //! The GPU as a backend: what it holds, and how its operations reach for buffers.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use catamount_model::{Error, Result};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 use crate::device::{Buffer, Device, Side};
 use crate::head::Remembered;
-use crate::kernels::{Arg, Kernels, args};
+use crate::kernels::{Arg, Grid, Kernels, args};
 use crate::matmul::{Matmul, Product, WORKSPACE};
 use crate::pending::Pending;
 use crate::profile::Profile;
 use crate::staging::Staging;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 const COUNTERS: usize = 16_384;
 
@@ -52,16 +52,6 @@ pub(crate) struct State {
     pub pending: Option<Pending>,
     /// The buffers that work left on a side reads.
     pub read_beside: [u64; 3],
-}
-
-/// The right to queue operations: one thread at a time, so that scratch memory is not shared by
-/// two.
-pub(crate) struct Turn<'a>(ReentrantMutexGuard<'a, RefCell<State>>);
-
-impl Turn<'_> {
-    pub fn state(&self) -> RefMut<'_, State> {
-        self.0.borrow_mut()
-    }
 }
 
 /// Fails where there is no driver.
@@ -128,14 +118,20 @@ impl Cuda {
     /// Fills a tensor with normal numbers made on the device: weights for measurements, too large
     /// to come from the host.
     pub fn randomize(&self, to: &mut CudaTensor, std: f32, key: u64) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         if to.working.is_some() {
             return Err(Error::Input(
                 "only tensors without a master copy can be randomized on the device".into(),
             ));
         }
         let (len, pointer) = (to.len, self.write(to, to.len)?);
-        self.launch(c"randomize", len.div_ceil(256), 256, args![len as u64, key, std, pointer])
+        self.launch(
+            &turn,
+            c"randomize",
+            len.div_ceil(256),
+            256,
+            args![len as u64, key, std, pointer],
+        )
     }
 
     /// Waits for everything queued so far.
@@ -150,39 +146,8 @@ impl Cuda {
         Ok((self.device.free(), self.device.total as u64))
     }
 
-    /// The right to queue an operation, after what waits.
-    pub(crate) fn turn(&self) -> Result<Turn<'_>> {
-        let turn = self.turn_to_wait()?;
-        if self.device.pending.load(Ordering::Relaxed) {
-            self.flush(&turn)?;
-        }
-        Ok(turn)
-    }
-
-    /// The right to add to what waits.
-    pub(crate) fn turn_to_wait(&self) -> Result<Turn<'_>> {
-        let turn = self.turn_beside()?;
-        self.join_loose()?;
-        Ok(turn)
-    }
-
-    /// The same for operations that may run while a side still has work that nothing waits for:
-    /// they must not write to what it reads.
-    pub(crate) fn turn_beside(&self) -> Result<Turn<'_>> {
-        let guard = self.state.lock();
-        self.device.bind()?;
-        Ok(Turn(guard))
-    }
-
-    /// Lets what follows wait for what was left on a side.
-    pub(crate) fn join_loose(&self) -> Result<()> {
-        if self.device.loose.load(Ordering::Relaxed) {
-            self.device.join(Side::Behind)?;
-            if !self.device.pending.load(Ordering::Relaxed) && !self.device.is_recording() {
-                self.device.release_deferred();
-            }
-        }
-        Ok(())
+    pub(crate) fn lock(&self) -> ReentrantMutexGuard<'_, RefCell<State>> {
+        self.state.lock()
     }
 
     /// The format of activations and of the weights that operations read.
@@ -245,7 +210,12 @@ impl Cuda {
     }
 
     /// Scratch memory that keeps its content until the same name is asked for again.
-    pub(crate) fn scratch(&self, turn: &Turn<'_>, name: &'static str, bytes: usize) -> Result<u64> {
+    pub(crate) fn scratch(
+        &self,
+        turn: &Ready<'_>,
+        name: &'static str,
+        bytes: usize,
+    ) -> Result<u64> {
         let mut state = turn.state();
         if let Some(buffer) = state.scratch.get(name).filter(|b| b.bytes >= bytes) {
             return Ok(buffer.pointer());
@@ -262,36 +232,37 @@ impl Cuda {
     /// Queues a kernel over a row of blocks.
     pub(crate) fn launch(
         &self,
+        turn: &Ready<'_>,
         kernel: &'static CStr,
         blocks: usize,
         threads: usize,
         args: &[Arg],
     ) -> Result<()> {
-        self.launch_box(kernel, (blocks, 1, 1), threads, 0, args)
+        self.launch_box(turn, kernel, Grid::row(blocks, threads), args)
     }
 
     /// Queues a kernel over a box of blocks, with shared memory.
     pub(crate) fn launch_box(
         &self,
+        turn: &Ready<'_>,
         kernel: &'static CStr,
-        grid: (usize, usize, usize),
-        threads: usize,
-        shared: usize,
+        grid: Grid,
         args: &[Arg],
     ) -> Result<()> {
         self.timed(
+            turn,
             || kernel.to_string_lossy().into_owned(),
-            || self.kernels.launch(&self.device, kernel, grid, threads, shared, args),
+            || self.kernels.launch(&self.device, kernel, grid, args),
         )
     }
 
     /// Finds the algorithm for a product that will overwrite its result.
-    pub(crate) fn prepare(&self, turn: &Turn<'_>, product: &Product) -> Result<()> {
+    pub(crate) fn prepare(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
         turn.state().matmul.prepare(&self.device, self.workspace.pointer(), product)
     }
 
     /// Where what is queued beside starts from; not while every kernel is being timed.
-    pub(crate) fn fork(&self, turn: &Turn<'_>) -> Result<()> {
+    pub(crate) fn fork(&self, turn: &Ready<'_>) -> Result<()> {
         let profiling = turn.state().profile.is_some();
         if profiling { Ok(()) } else { self.device.fork() }
     }
@@ -299,7 +270,7 @@ impl Cuda {
     /// Queues `work` beside the rest, from [`Cuda::fork`] until [`Cuda::join`].
     pub(crate) fn beside(
         &self,
-        turn: &Turn<'_>,
+        turn: &Ready<'_>,
         side: Side,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
@@ -308,20 +279,20 @@ impl Cuda {
     }
 
     /// Lets what follows wait for what was queued beside.
-    pub(crate) fn join(&self, turn: &Turn<'_>, side: Side) -> Result<()> {
+    pub(crate) fn join(&self, turn: &Ready<'_>, side: Side) -> Result<()> {
         let profiling = turn.state().profile.is_some();
         if profiling { Ok(()) } else { self.device.join(side) }
     }
 
     /// Queues a matrix product.
-    pub(crate) fn product(&self, turn: &Turn<'_>, product: &Product) -> Result<()> {
+    pub(crate) fn product(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
         let name = || {
             format!(
                 "product [{}, {}] x [{}, {}]",
                 product.rows, product.inner, product.inner, product.columns
             )
         };
-        self.timed(name, || {
+        self.timed(turn, name, || {
             turn.state().matmul.run(&self.device, self.workspace.pointer(), product)
         })
     }
@@ -329,10 +300,10 @@ impl Cuda {
     /// Queues `work`, timing it if a profile is being taken.
     fn timed(
         &self,
+        turn: &Ready<'_>,
         name: impl FnOnce() -> String,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let turn = Turn(self.state.lock());
         let profiling = turn
             .state()
             .profile

@@ -90,6 +90,7 @@ pub(crate) struct Device {
 // SAFETY: the driver's handles may be used from any thread; `bind` makes the context current there
 // first.
 unsafe impl Send for Device {}
+// SAFETY: as above.
 unsafe impl Sync for Device {}
 
 impl Device {
@@ -110,6 +111,7 @@ impl Device {
         let handle = result::device::get(ordinal).explain("opening the GPU")?;
         let name = result::device::get_name(handle).explain("reading the GPU's name")?;
         let attribute = |a| {
+            // SAFETY: `handle` is a device of this driver.
             unsafe { result::device::get_attribute(handle, a) }
                 .explain("reading the GPU's attributes")
         };
@@ -274,10 +276,11 @@ impl Device {
             self.deferred.lock().push(pointer);
             return;
         }
-        // SAFETY: allocated by `Buffer::new` on this stream and given back once; kernels queued
-        // before still see it. The process may be shutting down or the GPU lost: nothing can be
-        // done about an error here.
+        // The process may be shutting down or the GPU lost: nothing can be done about an error
+        // here.
         let _ = self.bind();
+        // SAFETY: allocated by `Buffer::new` on this stream and given back once; kernels queued
+        // before still see it.
         let _ = unsafe { result::free_async(pointer, self.stream) };
     }
 

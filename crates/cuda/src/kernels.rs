@@ -56,16 +56,12 @@ pub(crate) const PROGRAMS: &[Program] = &[
         [
             (c"to_bf16", 0),
             (c"to_f32", 0),
-            (c"axpby_f32_f32", 0),
-            (c"axpby_f32_bf16", 0),
-            (c"axpby_bf16_f32", 0),
-            (c"axpby_bf16_bf16", 0),
+            (c"add", 0),
             (c"randomize", 0),
             (c"embed", 0),
             (c"embed_backward", 0),
             (c"swiglu", 0),
             (c"swiglu_backward", 0),
-            (c"rope", 0),
             (c"rotate_rows", 0),
             (c"gather", 0),
             (c"scatter", 0),
@@ -149,6 +145,30 @@ pub(crate) const PROGRAMS: &[Program] = &[
     ),
 ];
 
+/// How a kernel is spread out.
+#[derive(Clone, Copy)]
+pub(crate) struct Grid {
+    pub blocks: (usize, usize, usize),
+    /// Threads of a block.
+    pub threads: usize,
+    /// Bytes of shared memory of a block, beyond what the kernel declares.
+    pub shared: usize,
+}
+
+impl Grid {
+    pub fn row(blocks: usize, threads: usize) -> Self {
+        Grid::of((blocks, 1, 1), threads)
+    }
+
+    pub fn of(blocks: (usize, usize, usize), threads: usize) -> Self {
+        Grid { blocks, threads, shared: 0 }
+    }
+
+    pub fn with_shared(self, shared: usize) -> Self {
+        Grid { shared, ..self }
+    }
+}
+
 /// One kernel argument: large enough for the largest, a list of column ranges passed by value.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -191,6 +211,7 @@ pub(crate) struct Kernels {
 
 // SAFETY: functions are handles of the driver, usable from any thread.
 unsafe impl Send for Kernels {}
+// SAFETY: as above.
 unsafe impl Sync for Kernels {}
 
 impl Kernels {
@@ -232,9 +253,7 @@ impl Kernels {
         &self,
         device: &Device,
         kernel: &'static CStr,
-        grid: (usize, usize, usize),
-        block: usize,
-        shared: usize,
+        Grid { blocks: grid, threads, shared }: Grid,
         args: &[Arg],
     ) -> Result<()> {
         if grid.0 * grid.1 * grid.2 == 0 {
@@ -260,7 +279,7 @@ impl Kernels {
             result::launch_kernel(
                 function,
                 (grid.0 as u32, grid.1 as u32, grid.2 as u32),
-                (block as u32, 1, 1),
+                (threads as u32, 1, 1),
                 shared as u32,
                 device.current(),
                 &mut pointers[..args.len()],

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use catamount_cuda::Cuda;
-//! use catamount_model::Backend;
+//! use catamount_model::Memory;
 //!
 //! match Cuda::new(0) {
 //!     Ok(cuda) => println!("{}", cuda.describe()),
@@ -27,6 +27,7 @@ mod kernels;
 mod linear;
 mod lora;
 mod matmul;
+mod optimizer;
 mod pending;
 mod plain_lora;
 mod plan;
@@ -36,6 +37,7 @@ mod sampling;
 mod staging;
 mod tensor;
 mod transfer;
+mod turn;
 
 pub use compile::{Compiled, compile_all, compiler_version};
 pub use cuda::{Cuda, Precision};

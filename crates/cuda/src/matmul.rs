@@ -220,6 +220,11 @@ impl Matmul {
 }
 
 impl Product {
+    /// `out = x y`, with `[rows, columns, inner]`.
+    pub fn of([rows, columns, inner]: [usize; 3], x: Matrix, y: Matrix, out: Matrix) -> Self {
+        Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None }
+    }
+
     fn failed(&self, what: &str, e: result::CublasError) -> Error {
         let (rows, columns, inner) = (self.rows, self.columns, self.inner);
         Error::Device(format!(

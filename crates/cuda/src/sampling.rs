@@ -2,10 +2,11 @@
 
 use catamount_model::{Draws, Error, Result, Sampling};
 
-use crate::cuda::{Cuda, Turn, long_enough};
+use crate::cuda::{Cuda, long_enough};
 use crate::kernels::args;
 use crate::staging::Staging;
 use crate::tensor::CudaTensor;
+use crate::turn::Ready;
 
 impl Cuda {
     pub(crate) fn draw(
@@ -48,6 +49,7 @@ impl Cuda {
         let starts_at = if scarce > 0 { starts_at } else { 0 };
         let Sampling { temperature, top_p } = sampling;
         self.launch(
+            &turn,
             c"sample",
             n,
             1024,
@@ -82,7 +84,7 @@ impl Cuda {
     }
 
     /// Copies numbers of four bytes to the device, in as many pieces as it takes.
-    fn send<T: Copy>(&self, turn: &Turn<'_>, from: &[T], to: u64) -> Result<()> {
+    fn send<T: Copy>(&self, turn: &Ready<'_>, from: &[T], to: u64) -> Result<()> {
         const { assert!(size_of::<T>() == 4) };
         for (i, piece) in from.chunks(Staging::MOST / 4).enumerate() {
             // SAFETY: the staging slot holds the bytes asked for.

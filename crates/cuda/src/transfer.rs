@@ -7,9 +7,10 @@ use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
 
 use crate::cuda::{Cuda, long_enough};
-use crate::kernels::args;
+use crate::kernels::{Grid, args};
 use crate::staging::Staging;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 /// Elements that a thread of rayon converts at once.
 const GRAIN: usize = 1 << 16;
@@ -46,7 +47,7 @@ impl Cuda {
             };
             turn.state().staging.upload(&self.device, at, chunk.len() * bytes, fill)?;
         }
-        self.refresh(to, offset, from.len())
+        self.refresh(&turn, to, offset, from.len())
     }
 
     pub(crate) fn download_numbers(
@@ -118,16 +119,11 @@ impl Cuda {
             let at = slices + (i * Staging::MOST) as u64;
             turn.state().staging.upload(&self.device, at, 8 * chunk.len(), fill)?;
         }
-        self.launch_box(
-            c"sum_of_squares",
-            (BLOCKS, tensors.len(), 1),
-            256,
-            0,
-            args![slices, partials],
-        )?;
+        let grid = Grid::of((BLOCKS, tensors.len(), 1), 256);
+        self.launch_box(&turn, c"sum_of_squares", grid, args![slices, partials])?;
         let count = BLOCKS * tensors.len();
         let total = partials + 8 * count as u64;
-        self.launch(c"sum_partials", 1, 256, args![count as u64, partials, total])?;
+        self.launch(&turn, c"sum_partials", 1, 256, args![count as u64, partials, total])?;
         let mut sum = 0.0f64;
         // SAFETY: the slot holds one f64, aligned to a page.
         turn.state()
@@ -137,10 +133,16 @@ impl Cuda {
     }
 
     /// Makes the working copy of `x[offset..offset + len]` follow the master copy.
-    pub(crate) fn refresh(&self, x: &CudaTensor, offset: usize, len: usize) -> Result<()> {
+    pub(crate) fn refresh(
+        &self,
+        turn: &Ready<'_>,
+        x: &CudaTensor,
+        offset: usize,
+        len: usize,
+    ) -> Result<()> {
         let Some(working) = &x.working else { return Ok(()) };
         let (from, to) =
             (x.numbers.pointer() + 4 * offset as u64, working.pointer() + 2 * offset as u64);
-        self.launch(c"to_bf16", len.div_ceil(256), 256, args![len as u64, from, to])
+        self.launch(turn, c"to_bf16", len.div_ceil(256), 256, args![len as u64, from, to])
     }
 }

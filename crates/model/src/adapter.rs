@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use catamount_search::Stream;
 
-use crate::{Backend, Config, Dropout, Error, Lora, Parameter, Result};
+use crate::{Backend, Config, Dropout, Error, Lora, LoraGradients, Parameter, Result};
 
 /// The linear maps of a block, in the order they are stored: which fused matrix each belongs to is
 /// [`TARGETS`].
@@ -170,17 +170,17 @@ impl<B: Backend> Adapter<B> {
 
     /// The same view, with the gradients of A and B; none where this matrix has no adapter or it is
     /// not being trained.
-    #[allow(clippy::type_complexity)]
     pub(crate) fn view_with_gradients(
         &mut self,
         model: &Config,
         layer: usize,
         fused: usize,
         dropout: Option<u64>,
-    ) -> Option<(Lora<'_, B::Tensor>, &mut B::Tensor, &mut B::Tensor)> {
+    ) -> Option<(Lora<'_, B::Tensor>, LoraGradients<'_, B::Tensor>)> {
         let LoraLinear { a, b, parts, .. } = self.layers[layer][fused].as_mut()?;
         let site = Site { model, config: &self.config, layer, fused, dropout };
-        Some((site.view(&a.value, &b.value, parts), a.grad.as_mut()?, b.grad.as_mut()?))
+        let gradients = LoraGradients { da: a.grad.as_mut()?, db: b.grad.as_mut()? };
+        Some((site.view(&a.value, &b.value, parts), gradients))
     }
 
     /// Its parameters, in a fixed order.

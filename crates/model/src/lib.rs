@@ -24,11 +24,16 @@ mod names;
 mod parameter;
 mod peft;
 mod prefix;
+mod reference;
 mod tokenizer;
 
 pub use activations::{Activations, Keep};
 pub use adapter::{Adapter, LoraConfig, LoraLinear, TARGETS, fused_shape, target_rows};
-pub use backend::{AdamW, Backend, Dropout, Heads, Kind, Lora, Packed, Span};
+pub use backend::{
+    AdamW, Affine, Attended, Backend, Decode, Direction, Dropout, Head, HeadGradients, Heads,
+    Inner, Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize, Packed,
+    Scores, Shape, Span, Update,
+};
 pub use batch::Batch;
 pub use cache::{Cache, Runs};
 pub use checkpoint::{load, save};
@@ -46,4 +51,5 @@ pub use named::{locate, open, tokenizer_of};
 pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
 pub use peft::{load_adapter, save_adapter};
+pub use reference::Reference;
 pub use tokenizer::Tokenizer;

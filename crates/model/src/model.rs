@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catamount_search::Stream;
 
 use crate::adapter::fused_shape;
-use crate::{Adapter, Backend, Config, Kind, Parameter, Result};
+use crate::{Adapter, Affine, Backend, Config, Kind, Norm, Parameter, Result, Shape};
 
 /// A linear map.
 pub struct Linear<B: Backend> {
@@ -116,6 +116,28 @@ impl<B: Backend> Model<B> {
         &self.head.as_ref().unwrap_or(&self.embedding).value
     }
 
+    /// The head as a linear map.
+    pub(crate) fn head_map(&self) -> Affine<'_, B::Tensor> {
+        let shape = Shape { outputs: self.config.vocab, inputs: self.config.hidden };
+        Affine { shape, weight: self.head_weight(), bias: None }
+    }
+
+    /// One of a block's fused matrices, with its bias.
+    pub(crate) fn map(&self, layer: usize, fused: usize) -> Affine<'_, B::Tensor> {
+        let [outputs, inputs] = fused_shape(&self.config, fused);
+        let Linear { weight, bias } = &self.blocks[layer].linears[fused];
+        Affine {
+            shape: Shape { outputs, inputs },
+            weight: &weight.value,
+            bias: bias.as_ref().map(|p| &p.value),
+        }
+    }
+
+    /// The norm that a parameter is the weight of.
+    pub(crate) fn norm_of<'a>(&self, weight: &'a Parameter<B>) -> Norm<'a, B::Tensor> {
+        Norm { d: self.config.hidden, eps: self.config.norm_eps, weight: &weight.value }
+    }
+
     /// The base's parameters, in a fixed order.
     pub fn base(&self) -> impl Iterator<Item = &Parameter<B>> {
         let blocks = self.blocks.iter().flat_map(|b| {
@@ -164,13 +186,8 @@ impl<B: Backend> Model<B> {
     /// Sets every gradient to zero.
     pub fn clear_gradients(&mut self) -> Result<()> {
         let backend = self.backend.clone();
-        for p in self.trained_mut() {
-            let len = p.len();
-            if let Some(grad) = &mut p.grad {
-                backend.clear(len, grad)?;
-            }
-        }
-        Ok(())
+        let mut grads: Vec<_> = self.trained_mut().filter_map(|p| p.grad.as_mut()).collect();
+        backend.clear_all(&mut grads)
     }
 
     /// The global norm of the gradients.
