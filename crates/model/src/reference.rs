@@ -2,6 +2,9 @@
 //! slow and nothing is clever; what an operation means is read off here, and [`crate::Cpu`] and the
 //! GPU are held to it by tests. `i` goes over token rows, `j` over columns, `o` over outputs.
 
+// Indices are written out, as in the formulas.
+#![allow(clippy::needless_range_loop)]
+
 use std::ops::Range;
 
 use crate::{
@@ -104,7 +107,8 @@ fn dropped(dropout: Option<Dropout>, i: usize, x: f64) -> f64 {
 fn parts<T: ?Sized>(lora: &Lora<'_, T>) -> Vec<(Range<usize>, Range<usize>)> {
     let mut next = 0;
     let rows = |part: &Range<usize>| {
-        let first = std::mem::replace(&mut next, next + part.len());
+        let first = next;
+        next += part.len();
         (first..next, part.clone())
     };
     lora.parts.iter().map(rows).collect()
@@ -511,7 +515,7 @@ impl Layers for Reference {
 /// Every query's row, with the rows it may see: its own and those before it in its sequence.
 fn queries(packed: &Packed<Reference>) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
     let sequences = packed.starts[..packed.sequences + 1].windows(2);
-    sequences.flat_map(|w| (w[0]..w[1]).map(|i| (i as usize, w[0] as usize..i as usize + 1)))
+    sequences.flat_map(|w| (w[0]..w[1]).map(move |i| (i as usize, w[0] as usize..i as usize + 1)))
 }
 
 /// The probabilities that a query gives to rows by their key, and the scores' log-sum-exp.
@@ -572,7 +576,7 @@ impl Decode for Reference {
                 past.map(|slot| row(cache, slot as usize, 2 * heads.kv())).collect();
             for head in 0..heads.heads {
                 let [q, k, v] = head_columns(heads, head);
-                let kept = |r: Range<usize>| r.start - heads.q()..r.end - heads.q();
+                let kept = |r: Range<usize>| (r.start - heads.q())..(r.end - heads.q());
                 let (p, _) = attend(&row(qkv, i, heads.qkv())[q.clone()], &rows, kept(k));
                 mix(&p, &rows, kept(v), &mut row_mut(out, i, heads.q())[q]);
             }
@@ -627,7 +631,9 @@ fn draw(
     }
     let all: f64 = p.iter().sum();
     // What is left of each: the others in their order, then the scarce ones in theirs.
-    let plenty = (0..p.len()).filter(|token| !scarce.contains(&(*token as u32)));
+    let mut is_scarce = vec![false; p.len()];
+    scarce.iter().for_each(|&token| is_scarce[token as usize] = true);
+    let plenty = (0..p.len()).filter(|&token| !is_scarce[token]);
     let few = scarce.iter().zip(left).map(|(t, left)| (*t as usize, f64::from(*left)));
     let stock: Vec<(usize, f64)> = plenty
         .map(|token| (token, 1.0))

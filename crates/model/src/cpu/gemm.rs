@@ -233,7 +233,8 @@ impl Factors<'_> {
         let panels = n.div_ceil(NR);
         let row_tasks = m.div_ceil(MC);
         let threads = rayon::current_num_threads();
-        // Enough tasks to keep every thread busy, split by rows first: splitting columns packs A again.
+        // Enough tasks to keep every thread busy, split by rows first: splitting columns packs A
+        // again.
         let column_tasks = if parallel {
             (4 * threads).div_ceil(row_tasks).clamp(1, panels.div_ceil(2))
         } else {
@@ -284,7 +285,8 @@ impl Factors<'_> {
                     } else {
                         Left { data: a.data[(i0 + r0) * a.row + k0..].as_ptr(), row: a.row, col: 1 }
                     };
-                    // SAFETY: the tile lies inside C (asserted by the caller) and belongs to this task.
+                    // SAFETY: the tile lies inside C (asserted by the caller) and belongs to this
+                    // task.
                     let tile = unsafe { out.0.add((i0 + r0) * stride + p * NR) };
                     let first = k0 == 0;
                     if width == NR {
@@ -296,8 +298,8 @@ impl Factors<'_> {
                         unsafe { kernel(height, depth, left, panel.as_ptr(), tile, stride) };
                     } else {
                         let mut edge = [0.0f32; MR * NR];
-                        // SAFETY: only `width` columns of C are touched; the kernel works in the local
-                        // tile.
+                        // SAFETY: only `width` columns of C are touched; the kernel works in the
+                        // local tile.
                         unsafe {
                             if first {
                                 begin(tile, stride, height, width, p * NR, start);

@@ -22,15 +22,15 @@ fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
 
 #[test]
 fn every_operation_agrees() {
-    within(&cases::operations(&Reference, MOST), &cases::operations(&Cpu, MOST), 2e-6);
-    within(&cases::adapted(&Reference), &cases::adapted(&Cpu), 2e-6);
+    within(&cases::operations(&Reference, MOST), &cases::operations(&Cpu, MOST), 1e-5);
+    within(&cases::adapted(&Reference), &cases::adapted(&Cpu), 1e-5);
     cases::recording(&Reference);
 }
 
 #[test]
 fn training_agrees() {
     let plain = cases::adapter_training(Arc::new(Reference), Keep::All);
-    within(&plain, &cases::adapter_training(Arc::new(Cpu), Keep::All), 5e-5);
+    within(&plain, &cases::adapter_training(Arc::new(Cpu), Keep::All), 5e-4);
 }
 
 #[test]
