@@ -4,8 +4,8 @@
 use crate::activations::{Gradients, Keep};
 use crate::forward::{Attend, Pass, Site};
 use crate::{
-    Activations, Attended, Backend, Direction, Error, Head, HeadGradients, Inner, Model, Norm,
-    NormInput, Normed, Result,
+    Activations, Attended, Backend, Direction, Error, Fused, Head, HeadGradients, Inner, Model,
+    Norm, NormInput, Normed, Result,
 };
 
 impl<B: Backend> Model<B> {
@@ -82,23 +82,29 @@ impl<B: Backend> Model<B> {
                 let normed = Normed { rstd: &mut a.rstd1, out: &mut a.h1 };
                 b.rms_norm(n, self.norm_of(&self.blocks[l].norm1), x, normed)?;
                 self.block(l, pass, x, a, delta, &mut Attend::Packed)?;
-                self.lora_product(pass.site(l, 3), &a.act, &mut a.t[3], delta)?;
+                self.lora_product(pass.site(l, Fused::Down), &a.act, &mut a.t[Fused::Down], delta)?;
             }
             // `dx` is the gradient of the stream after the block; each norm's backward adds its
             // branch to it.
             let Gradients { dx, dh, dqkv, dattn, dgate_up, dact, .. } = &mut *g;
-            self.apply_backward(pass.site(l, 3), &a.act, &a.t[3], dx, dact)?;
+            self.apply_backward(pass.site(l, Fused::Down), &a.act, &a.t[Fused::Down], dx, dact)?;
             b.swiglu_backward(n, f, &a.gate_up, dact, dgate_up)?;
-            self.apply_backward(pass.site(l, 2), &a.h2, &a.t[2], dgate_up, dh)?;
+            self.apply_backward(
+                pass.site(l, Fused::GateUp),
+                &a.h2,
+                &a.t[Fused::GateUp],
+                dgate_up,
+                dh,
+            )?;
             let input = NormInput { x: &a.mid, rstd: &a.rstd2 };
             let norm2 = &mut self.blocks[l].norm2;
             let norm = Norm { d, eps, weight: &norm2.value };
             b.rms_norm_backward(n, norm, input, dh, dx, norm2.grad.as_mut())?;
-            self.apply_backward(pass.site(l, 1), &a.attn, &a.t[1], dx, dattn)?;
+            self.apply_backward(pass.site(l, Fused::O), &a.attn, &a.t[Fused::O], dx, dattn)?;
             let attended = Attended { qkv: &a.qkv, out: &a.attn, lse: &a.lse };
             b.attention_backward(heads, packed, attended, dattn, dqkv)?;
             b.rope(n, heads, Direction::Backward, &packed.positions, &self.rope, dqkv)?;
-            self.apply_backward(pass.site(l, 0), &a.h1, &a.t[0], dqkv, dh)?;
+            self.apply_backward(pass.site(l, Fused::Qkv), &a.h1, &a.t[Fused::Qkv], dqkv, dh)?;
             let input = NormInput { x, rstd: &a.rstd1 };
             let norm1 = &mut self.blocks[l].norm1;
             let norm = Norm { d, eps, weight: &norm1.value };

@@ -2,8 +2,8 @@
 
 use crate::activations::BlockActivations;
 use crate::{
-    Activations, Backend, Batch, Cache, Direction, Error, Head, Model, Normed, Packed, Result,
-    Scores,
+    Activations, Backend, Batch, Cache, Direction, Error, Fused, Head, Model, Normed, Packed,
+    Result, Scores,
 };
 
 /// How a pass attends to the past.
@@ -33,7 +33,7 @@ impl<B: Backend> Copy for Pass<'_, B> {}
 
 impl<B: Backend> Pass<'_, B> {
     /// A fused matrix of one block, as this pass applies it.
-    pub fn site(&self, layer: usize, fused: usize) -> Site {
+    pub fn site(&self, layer: usize, fused: Fused) -> Site {
         Site { n: self.packed.n, layer, fused, dropout: self.dropout }
     }
 }
@@ -43,7 +43,7 @@ impl<B: Backend> Pass<'_, B> {
 pub(crate) struct Site {
     pub n: usize,
     pub layer: usize,
-    pub fused: usize,
+    pub fused: Fused,
     pub dropout: Option<u64>,
 }
 
@@ -143,7 +143,7 @@ impl<B: Backend> Model<B> {
             let Activations { blocks, x: xs, delta, packed, dropout, .. } = &mut *acts;
             let (pass, block) = (Pass { packed, dropout: *dropout }, &mut blocks[slot]);
             self.block(l, pass, &xs[x], block, delta, attend)?;
-            self.apply(pass.site(l, 3), &block.act, &mut block.t[3], delta)?;
+            self.apply(pass.site(l, Fused::Down), &block.act, &mut block.t[Fused::Down], delta)?;
         }
         let (slot, _) = acts.slots(c.layers - 1);
         let last = acts.x.len() - 1;
@@ -165,7 +165,7 @@ impl<B: Backend> Model<B> {
     ) -> Result<()> {
         let (b, c, packed) = (&*self.backend, &self.config, pass.packed);
         let (n, heads) = (packed.n, c.heads);
-        self.apply(pass.site(l, 0), &a.h1, &mut a.t[0], &mut a.qkv)?;
+        self.apply(pass.site(l, Fused::Qkv), &a.h1, &mut a.t[Fused::Qkv], &mut a.qkv)?;
         b.rope(n, heads, Direction::Forward, &packed.positions, &self.rope, &mut a.qkv)?;
         match attend {
             Attend::Packed => b.attention(heads, packed, &a.qkv, &mut a.attn, &mut a.lse)?,
@@ -178,11 +178,11 @@ impl<B: Backend> Model<B> {
                 b.cache_attention(n, heads, &a.qkv, &cache.layers[l], spans, &mut a.attn)?;
             }
         }
-        self.apply(pass.site(l, 1), &a.attn, &mut a.t[1], delta)?;
+        self.apply(pass.site(l, Fused::O), &a.attn, &mut a.t[Fused::O], delta)?;
         let norm = self.norm_of(&self.blocks[l].norm2);
         let normed = Normed { rstd: &mut a.rstd2, out: &mut a.h2 };
         b.add_rms_norm(n, norm, x, delta, &mut a.mid, normed)?;
-        self.apply(pass.site(l, 2), &a.h2, &mut a.t[2], &mut a.gate_up)?;
+        self.apply(pass.site(l, Fused::GateUp), &a.h2, &mut a.t[Fused::GateUp], &mut a.gate_up)?;
         b.swiglu(n, c.intermediate, &a.gate_up, &mut a.act)
     }
 
@@ -205,12 +205,12 @@ impl<B: Backend> Model<B> {
 
     /// Whether buffers planned earlier fit the adapter in force now.
     fn fits(&self, block: &BlockActivations<B>) -> bool {
-        (0..4).all(|fused| {
+        Fused::ALL.into_iter().all(|fused| {
             let lora = self.adapter.as_ref().and_then(|a| a.view(&self.config, 0, fused, None));
             lora.is_none_or(|lora| {
                 block.t[fused].as_ref().is_some_and(|t| {
                     let rows = self.backend.len(&block.rstd1);
-                    self.backend.len(t) >= rows * lora.parts.len() * lora.rank
+                    self.backend.len(t) >= rows * lora.width()
                 })
             })
         })

@@ -13,6 +13,7 @@ mod deployed;
 mod draws;
 mod error;
 mod forward;
+mod fused;
 mod generator;
 mod gguf;
 #[cfg(feature = "hub")]
@@ -28,7 +29,7 @@ mod reference;
 mod tokenizer;
 
 pub use activations::{Activations, Keep};
-pub use adapter::{Adapter, LoraConfig, LoraLinear, TARGETS, fused_shape, target_rows};
+pub use adapter::{Adapter, LoraConfig, LoraLinear, TARGETS, target_rows};
 pub use backend::{
     AdamW, Affine, Attended, Backend, Decode, Direction, Dropout, Head, HeadGradients, Heads,
     Inner, Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize, Packed,
@@ -41,6 +42,7 @@ pub use config::{Config, Family, RopeScaling};
 pub use cpu::{Cpu, CpuTensor};
 pub use draws::{Draws, Sampling};
 pub use error::{Error, Result};
+pub use fused::{Each, Fused};
 pub use generator::{Generator, GeneratorConfig, Work};
 pub use gguf::load_gguf;
 #[cfg(feature = "hub")]
