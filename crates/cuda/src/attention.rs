@@ -4,6 +4,7 @@ use std::f32::consts::LOG2_E;
 
 use catamount_model::{Attended, Error, Heads, Packed, Result};
 
+use crate::address::{Address, Computed, Four};
 use crate::cuda::Cuda;
 use crate::kernels::{
     Grid, args, attention_shared, key_value_gradient_shared, query_gradient_shared,
@@ -31,12 +32,12 @@ fn check(heads: Heads) -> Result<()> {
 
 /// The addresses of a backward pass.
 struct Pass {
-    starts: u64,
-    qkv: u64,
-    out: u64,
-    lse: u64,
-    dout: u64,
-    dqkv: u64,
+    starts: Address<u32>,
+    qkv: Address<Computed>,
+    out: Address<Computed>,
+    lse: Address<f32>,
+    dout: Address<Computed>,
+    dqkv: Address<Computed>,
 }
 
 impl Cuda {
@@ -59,16 +60,16 @@ impl Cuda {
         let (qkv, out) = (self.read(qkv, n * heads.qkv())?, self.write(out, n * heads.q())?);
         let lse = self.write_exact(lse, n * h)?;
         if self.fast_heads(heads) {
-            let kernel = if dim == 64 { c"attention_64" } else { c"attention_128" };
+            let kernel = if dim == 64 { ATTENTION_64 } else { ATTENTION_128 };
             let grid = (packed.longest.div_ceil(ROWS), h, packed.sequences);
             let factor = scale(heads) * LOG2_E;
             let grid = Grid::of(grid, 128).with_shared(attention_shared(dim));
-            let list = args![h, kv_heads, starts, qkv, out, lse, factor];
+            let list = (h, kv_heads, starts, qkv, out, lse, factor);
             return self.launch_box(&turn, kernel, grid, list);
         }
         let grid = (packed.longest.div_ceil(PLAIN), h, packed.sequences);
-        let list = args![h, kv_heads, dim, starts, qkv, out, lse, scale(heads)];
-        self.launch_box(&turn, c"plain_attention", Grid::of(grid, 32 * PLAIN), list)
+        let list = (h, kv_heads, dim, starts, qkv, out, lse, scale(heads));
+        self.launch_box(&turn, PLAIN_ATTENTION, Grid::of(grid, 32 * PLAIN), list)
     }
 
     pub(crate) fn attention_gradient(
@@ -95,11 +96,11 @@ impl Cuda {
         }
         let Pass { starts, qkv, out, lse, dout, dqkv } = pass;
         let Heads { heads: h, kv_heads, dim } = heads;
-        let list = args![h, kv_heads, dim, starts, qkv, out, lse, dout, dqkv, scale(heads)];
+        let list = (h, kv_heads, dim, starts, qkv, out, lse, dout, dqkv, scale(heads));
         let blocks = packed.longest.div_ceil(PLAIN);
         let grid = |heads| Grid::of((blocks, heads, packed.sequences), 32 * PLAIN);
-        self.launch_box(&turn, c"plain_query_gradient", grid(h), list)?;
-        self.launch_box(&turn, c"plain_key_value_gradient", grid(kv_heads), list)
+        self.launch_box(&turn, PLAIN_QUERY_GRADIENT, grid(h), list)?;
+        self.launch_box(&turn, PLAIN_KEY_VALUE_GRADIENT, grid(kv_heads), list)
     }
 
     fn fast_gradient(
@@ -114,21 +115,24 @@ impl Cuda {
         let delta = self.scratch(turn, "attention delta", n * h * 4)?;
         let grid = Grid::of((packed.longest.div_ceil(ROWS), h, packed.sequences), 128);
         let (query, key_value) = if dim == 64 {
-            (c"query_gradient_64", c"key_value_gradient_64")
+            (QUERY_GRADIENT_64, KEY_VALUE_GRADIENT_64)
         } else {
-            (c"query_gradient_128", c"key_value_gradient_128")
+            (QUERY_GRADIENT_128, KEY_VALUE_GRADIENT_128)
         };
-        let list = args![h, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale];
+        let list = (h, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale);
         self.launch_box(turn, query, grid.with_shared(query_gradient_shared(dim)), list)?;
         let grouped = h != kv_heads;
-        let parts =
-            if grouped { self.scratch(turn, "attention parts", n * h * 2 * dim * 2)? } else { 0 };
-        let list = args![h, kv_heads, starts, qkv, lse, dout, delta, dqkv, parts, scale];
+        let parts = if grouped {
+            self.scratch(turn, "attention parts", n * h * 2 * dim * 2)?
+        } else {
+            Address::NULL
+        };
+        let list = (h, kv_heads, starts, qkv, lse, dout, delta, dqkv, parts, scale);
         self.launch_box(turn, key_value, grid.with_shared(key_value_gradient_shared(dim)), list)?;
         if grouped {
             let blocks = (n * kv_heads * 2 * dim / 8).div_ceil(256);
-            let list = args![n as u64, h, kv_heads, dim, parts, dqkv];
-            self.launch(turn, c"sum_key_value_parts", blocks, 256, list)?;
+            let list = (n as u64, h, kv_heads, dim, parts, dqkv);
+            self.launch(turn, SUM_KEY_VALUE_PARTS, blocks, 256, list)?;
         }
         Ok(())
     }
@@ -147,13 +151,14 @@ impl Cuda {
         let Heads { heads: h, kv_heads, dim } = heads;
         let capacity = cache.len / (2 * heads.kv());
         let (qkv, cache) = (self.read(qkv, n * heads.qkv())?, self.read(cache, 0)?);
-        let (spans, out) = (self.index(spans, 4 * n)?, self.write(out, n * heads.q())?);
+        let (spans, out) =
+            (self.index(spans, 4 * n)?.cast::<Four>(), self.write(out, n * heads.q())?);
         if self.fast_heads(heads) && h / kv_heads <= 16 {
-            let kernel = if dim == 64 { c"decode_64" } else { c"decode_128" };
-            let list = args![h, kv_heads, capacity, qkv, cache, spans, out, scale(heads) * LOG2_E];
+            let kernel = if dim == 64 { DECODE_64 } else { DECODE_128 };
+            let list = (h, kv_heads, capacity, qkv, cache, spans, out, scale(heads) * LOG2_E);
             return self.launch_box(&turn, kernel, Grid::of((n, kv_heads, 1), 128), list);
         }
-        let list = args![h, kv_heads, dim, capacity, qkv, cache, spans, out, scale(heads)];
-        self.launch_box(&turn, c"plain_cache_attention", Grid::of((n, h, 1), 32), list)
+        let list = (h, kv_heads, dim, capacity, qkv, cache, spans, out, scale(heads));
+        self.launch_box(&turn, PLAIN_CACHE_ATTENTION, Grid::of((n, h, 1), 32), list)
     }
 }

@@ -8,16 +8,21 @@ use catamount_model::{
 };
 use cudarc::driver::result;
 
+use crate::address::Address;
 use crate::cuda::{Cuda, Precision, row_threads};
 use crate::device::{Buffer, Explain};
-use crate::kernels::{Grid, args};
+use crate::kernels::{
+    ADD_RMS_NORM, EMBED, EMBED_BACKWARD, GATHER, RMS_NORM, RMS_NORM_BACKWARD, SWIGLU,
+    SWIGLU_BACKWARD,
+};
+use crate::launch::Grid;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
 use crate::turn::Ready;
 
 impl Cuda {
-    pub(crate) fn clear_bytes(&self, _: &Ready<'_>, pointer: u64, bytes: usize) -> Result<()> {
+    pub(crate) fn clear_bytes<T>(&self, _: &Ready<'_>, to: Address<T>, bytes: usize) -> Result<()> {
         // SAFETY: the caller has checked that the buffer is that long.
-        unsafe { result::memset_d8_async(pointer, 0, bytes, self.device.current()) }
+        unsafe { result::memset_d8_async(to.raw(), 0, bytes, self.device.current()) }
             .explain("clearing memory")
     }
 }
@@ -94,7 +99,7 @@ impl Layers for Cuda {
         let vocab = weight.len / d.max(1);
         let (weight, tokens) = (self.read(weight, 0)?, self.index(tokens, n)?);
         let out = self.write(out, n * d)?;
-        self.launch(&turn, c"embed", n, row_threads(d), args![d, vocab, weight, tokens, out])
+        self.launch(&turn, EMBED, n, row_threads(d), (d, vocab, weight, tokens, out))
     }
 
     fn embed_backward(
@@ -109,7 +114,7 @@ impl Layers for Cuda {
         let vocab = dweight.len / d.max(1);
         let (dout, tokens) = (self.read(dout, n * d)?, self.index(tokens, n)?);
         let dweight = self.write_exact(dweight, 0)?;
-        self.launch(&turn, c"embed_backward", n, 256, args![n, d, vocab, dout, tokens, dweight])
+        self.launch(&turn, EMBED_BACKWARD, n, 256, (n, d, vocab, dout, tokens, dweight))
     }
 
     fn rms_norm(
@@ -123,7 +128,7 @@ impl Layers for Cuda {
         let Norm { d, eps, weight } = norm;
         let (x, weight) = (self.read(x, n * d)?, self.read(weight, d)?);
         let (rstd, out) = (self.write_exact(normed.rstd, n)?, self.write(normed.out, n * d)?);
-        self.launch(&turn, c"rms_norm", n, row_threads(d), args![d, eps, x, weight, rstd, out])
+        self.launch(&turn, RMS_NORM, n, row_threads(d), (d, eps, x, weight, rstd, out))
     }
 
     fn add_rms_norm(
@@ -143,10 +148,10 @@ impl Layers for Cuda {
         let (rstd, out) = (self.write_exact(normed.rstd, n)?, self.write(normed.out, n * d)?);
         self.launch(
             &turn,
-            c"add_rms_norm",
+            ADD_RMS_NORM,
             n,
             row_threads(d),
-            args![d, eps, x, delta, part, weight, sum, rstd, out],
+            (d, eps, x, delta, part, weight, sum, rstd, out),
         )
     }
 
@@ -164,13 +169,7 @@ impl Layers for Cuda {
         let (x, weight) = (self.read(input.x, n * d)?, self.read(norm.weight, d)?);
         let rstd = self.read_exact(input.rstd, n)?;
         let (dout, dx) = (self.read(dout, n * d)?, self.write(dx, n * d)?);
-        self.launch(
-            &turn,
-            c"rms_norm_backward",
-            n,
-            row_threads(d),
-            args![d, x, weight, rstd, dout, dx],
-        )?;
+        self.launch(&turn, RMS_NORM_BACKWARD, n, row_threads(d), (d, x, weight, rstd, dout, dx))?;
         match dweight {
             Some(dweight) => {
                 let sums = self.write_exact(dweight, d)?;
@@ -273,7 +272,7 @@ impl Layers for Cuda {
         let (turn, part) = self.turn_to_wait()?.take_part(gate_up.numbers.id, 2 * n * f)?;
         let (gate_up, out) = (self.read(gate_up, 2 * n * f)?, self.write(out, n * f)?);
         let grid = Grid::of((n, per_thread(f).div_ceil(256), 1), 256);
-        self.launch_box(&turn, c"swiglu", grid, args![f, gate_up, part, out])
+        self.launch_box(&turn, SWIGLU, grid, (f, gate_up, part, out))
     }
 
     fn swiglu_backward(
@@ -288,7 +287,7 @@ impl Layers for Cuda {
         let (gate_up, dout) = (self.read(gate_up, 2 * n * f)?, self.read(dout, n * f)?);
         let dgate_up = self.write(dgate_up, 2 * n * f)?;
         let grid = Grid::of((n, per_thread(f).div_ceil(256), 1), 256);
-        self.launch_box(&turn, c"swiglu_backward", grid, args![f, gate_up, dout, dgate_up])
+        self.launch_box(&turn, SWIGLU_BACKWARD, grid, (f, gate_up, dout, dgate_up))
     }
 
     fn head(
@@ -337,7 +336,7 @@ impl Decode for Cuda {
         let turn = self.turn()?;
         let n = x.len / d.max(1);
         let (x, rows, out) = (self.read(x, 0)?, self.index(rows, m)?, self.write(out, m * d)?);
-        self.launch(&turn, c"gather", m, row_threads(d), args![d, n, x, rows, out])
+        self.launch(&turn, GATHER, m, row_threads(d), (d, n, x, rows, out))
     }
 
     fn cache_write(

@@ -4,8 +4,9 @@
 
 use catamount_model::Result;
 
+use crate::address::{Address, Computed};
 use crate::cuda::Cuda;
-use crate::kernels::args;
+use crate::kernels::ADD;
 use crate::turn::Ready;
 
 /// `y += part`, both `[n, outputs]`.
@@ -13,15 +14,15 @@ use crate::turn::Ready;
 pub(crate) struct Correction {
     /// The result's identity and address.
     pub y_id: u64,
-    pub y: u64,
-    pub part: u64,
+    pub y: Address<Computed>,
+    pub part: Address<Computed>,
     pub len: usize,
 }
 
 impl Cuda {
     /// Adds what an adapter has yet to add.
     pub(crate) fn add_correction(&self, turn: &Ready<'_>, c: &Correction) -> Result<()> {
-        let list = args![c.len as u64, c.part, c.y];
-        self.launch(turn, c"add", c.len.div_ceil(256), 256, list)
+        let list = (c.len as u64, c.part, c.y);
+        self.launch(turn, ADD, c.len.div_ceil(256), 256, list)
     }
 }

@@ -2,16 +2,17 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 
 use catamount_model::{Error, Result};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
+use crate::address::{Address, Computed};
 use crate::device::{Buffer, Device, Side};
 use crate::head::Remembered;
-use crate::kernels::{Arg, Grid, Kernels, args};
+use crate::kernels::{Kernels, RANDOMIZE};
+use crate::launch::{Grid, Kernel, Parameters};
 use crate::matmul::{Matmul, Product, WORKSPACE};
 use crate::pending::Pending;
 use crate::profile::Profile;
@@ -125,13 +126,7 @@ impl Cuda {
             ));
         }
         let (len, pointer) = (to.len, self.write(to, to.len)?);
-        self.launch(
-            &turn,
-            c"randomize",
-            len.div_ceil(256),
-            256,
-            args![len as u64, key, std, pointer],
-        )
+        self.launch(&turn, RANDOMIZE, len.div_ceil(256), 256, (len as u64, key, std, pointer))
     }
 
     /// Waits for everything queued so far.
@@ -159,7 +154,7 @@ impl Cuda {
     }
 
     /// The address of at least `len` activations or weights.
-    pub(crate) fn read(&self, tensor: &CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn read(&self, tensor: &CudaTensor, len: usize) -> Result<Address<Computed>> {
         long_enough(tensor.len, len)?;
         let (pointer, format) = tensor.computed();
         if format != self.format() {
@@ -168,20 +163,20 @@ impl Cuda {
                 self.format()
             )));
         }
-        Ok(pointer)
+        Ok(pointer.cast())
     }
 
     /// The address of at least `len` activations, to be written.
-    pub(crate) fn write(&self, tensor: &mut CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn write(&self, tensor: &mut CudaTensor, len: usize) -> Result<Address<Computed>> {
         tensor.version += 1;
         self.read(tensor, len)
     }
 
     /// The address of at least `len` f32 numbers.
-    pub(crate) fn read_exact(&self, tensor: &CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn read_exact(&self, tensor: &CudaTensor, len: usize) -> Result<Address<f32>> {
         long_enough(tensor.len, len)?;
         match tensor.format {
-            Format::F32 => Ok(tensor.numbers.pointer()),
+            Format::F32 => Ok(tensor.numbers.address()),
             Format::Bf16 => Err(Error::Input(
                 "a bf16 buffer where f32 is needed: allocate it as Kind::Exact".into(),
             )),
@@ -189,15 +184,15 @@ impl Cuda {
     }
 
     /// The address of at least `len` f32 numbers, to be written.
-    pub(crate) fn write_exact(&self, tensor: &mut CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn write_exact(&self, tensor: &mut CudaTensor, len: usize) -> Result<Address<f32>> {
         tensor.version += 1;
         self.read_exact(tensor, len)
     }
 
     /// The address of at least `len` indices.
-    pub(crate) fn index(&self, index: &CudaIndex, len: usize) -> Result<u64> {
+    pub(crate) fn index(&self, index: &CudaIndex, len: usize) -> Result<Address<u32>> {
         long_enough(index.len, len)?;
-        Ok(index.numbers.pointer())
+        Ok(index.numbers.address())
     }
 
     /// How many counters there are.
@@ -205,60 +200,61 @@ impl Cuda {
         COUNTERS
     }
 
-    pub(crate) fn counter_pointer(&self) -> u64 {
-        self.counters.pointer()
+    pub(crate) fn counter_address(&self) -> Address<u32> {
+        self.counters.address()
     }
 
     /// Scratch memory that keeps its content until the same name is asked for again.
-    pub(crate) fn scratch(
+    pub(crate) fn scratch<T>(
         &self,
         turn: &Ready<'_>,
         name: &'static str,
         bytes: usize,
-    ) -> Result<u64> {
+    ) -> Result<Address<T>> {
         let mut state = turn.state();
         if let Some(buffer) = state.scratch.get(name).filter(|b| b.bytes >= bytes) {
-            return Ok(buffer.pointer());
+            return Ok(buffer.address());
         }
         // Given back first: the two need not fit at once. What was remembered in it is gone.
         let grown = state.scratch.remove(name).map_or(0, |b| b.bytes + b.bytes / 4);
         state.logits = None;
         let buffer = Buffer::new(&self.device, bytes.max(grown.min(bytes * 2)))?;
-        let pointer = buffer.pointer();
+        let address = buffer.address();
         state.scratch.insert(name, buffer);
-        Ok(pointer)
+        Ok(address)
     }
 
     /// Queues a kernel over a row of blocks.
-    pub(crate) fn launch(
+    pub(crate) fn launch<P: Parameters>(
         &self,
         turn: &Ready<'_>,
-        kernel: &'static CStr,
+        kernel: Kernel<P>,
         blocks: usize,
         threads: usize,
-        args: &[Arg],
+        args: P,
     ) -> Result<()> {
         self.launch_box(turn, kernel, Grid::row(blocks, threads), args)
     }
 
     /// Queues a kernel over a box of blocks, with shared memory.
-    pub(crate) fn launch_box(
+    pub(crate) fn launch_box<P: Parameters>(
         &self,
         turn: &Ready<'_>,
-        kernel: &'static CStr,
+        kernel: Kernel<P>,
         grid: Grid,
-        args: &[Arg],
+        args: P,
     ) -> Result<()> {
+        let (args, count) = args.args();
         self.timed(
             turn,
-            || kernel.to_string_lossy().into_owned(),
-            || self.kernels.launch(&self.device, kernel, grid, args),
+            || kernel.name.to_string_lossy().into_owned(),
+            || self.kernels.launch(&self.device, kernel.name, grid, &args[..count]),
         )
     }
 
     /// Finds the algorithm for a product that will overwrite its result.
     pub(crate) fn prepare(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
-        turn.state().matmul.prepare(&self.device, self.workspace.pointer(), product)
+        turn.state().matmul.prepare(&self.device, self.workspace.address(), product)
     }
 
     /// Where what is queued beside starts from; not while every kernel is being timed.
@@ -293,7 +289,7 @@ impl Cuda {
             )
         };
         self.timed(turn, name, || {
-            turn.state().matmul.run(&self.device, self.workspace.pointer(), product)
+            turn.state().matmul.run(&self.device, self.workspace.address(), product)
         })
     }
 

@@ -8,6 +8,7 @@ use catamount_model::{Error, Result};
 use cudarc::driver::{DriverError, result, sys};
 use parking_lot::Mutex;
 
+use crate::address::Address;
 use crate::graph::Graphs;
 
 /// Turns the driver's answer into an error that says what was being done.
@@ -345,11 +346,11 @@ impl Buffer {
     }
 
     /// The address, noted if a recording is in progress.
-    pub fn pointer(&self) -> sys::CUdeviceptr {
+    pub fn address<T>(&self) -> Address<T> {
         if self.device.recording.load(Ordering::Relaxed) {
             self.device.touched.lock().insert(self.id);
         }
-        self.pointer
+        Address::new(self.pointer)
     }
 }
 

@@ -4,8 +4,9 @@
 
 use catamount_model::{Head, HeadGradients, Result, Scores};
 
+use crate::address::{Address, Computed};
 use crate::cuda::Cuda;
-use crate::kernels::args;
+use crate::kernels::{GATHER, HEAD_GRADIENT, HEAD_SCORES, SCATTER};
 use crate::matmul::{Matrix, Product};
 use crate::tensor::{CudaIndex, CudaTensor, Format};
 use crate::turn::Ready;
@@ -44,10 +45,10 @@ struct Pass {
     d: usize,
     /// Rows of x.
     n: usize,
-    x: u64,
-    weight: u64,
-    rows: u64,
-    targets: u64,
+    x: Address<Computed>,
+    weight: Address<Computed>,
+    rows: Address<u32>,
+    targets: Address<u32>,
     /// 1 / temperature, which the products multiply by: at temperature 1 they are what they are
     /// without it.
     scale: f32,
@@ -84,17 +85,17 @@ impl Cuda {
 
     /// Computes the logits of `len` rows from the `first`-th on; returns the rows' inputs and the
     /// logits.
-    fn logits(&self, turn: &Ready<'_>, p: &Pass, first: usize, len: usize) -> Result<(u64, u64)> {
+    fn logits(
+        &self,
+        turn: &Ready<'_>,
+        p: &Pass,
+        first: usize,
+        len: usize,
+    ) -> Result<(Address<Computed>, Address<f32>)> {
         let format = self.format();
         let gathered = self.scratch(turn, "head rows", p.chunk * p.d * format.bytes())?;
         let logits = self.scratch(turn, "logits", p.chunk * p.vocab * 4)?;
-        self.launch(
-            turn,
-            c"gather",
-            len,
-            128,
-            args![p.d, p.n, p.x, p.rows + 4 * first as u64, gathered],
-        )?;
+        self.launch(turn, GATHER, len, 128, (p.d, p.n, p.x, p.rows.skip(first), gathered))?;
         let x = Matrix::new((gathered, format), p.d);
         let weight = Matrix::new((p.weight, format), p.d).transposed();
         let out = Matrix::new((logits, Format::F32), p.vocab);
@@ -115,13 +116,12 @@ impl Cuda {
         for first in (0..m).step_by(pass.chunk.max(1)) {
             let len = pass.chunk.min(m - first);
             let (_, logits) = self.logits(&turn, &pass, first, len)?;
-            let at = 4 * first as u64;
             self.launch(
                 &turn,
-                c"head_scores",
+                HEAD_SCORES,
                 len,
                 THREADS,
-                args![pass.vocab, logits, pass.targets + at, log_p + at, lse + at],
+                (pass.vocab, logits, pass.targets.skip(first), log_p.skip(first), lse.skip(first)),
             )?;
         }
         turn.state().logits = (pass.chunk == m).then(|| Remembered::of(head, x));
@@ -155,13 +155,18 @@ impl Cuda {
             } else {
                 self.logits(&turn, &pass, first, len)?
             };
-            let at = 4 * first as u64;
             self.launch(
                 &turn,
-                c"head_gradient",
+                HEAD_GRADIENT,
                 len,
                 THREADS,
-                args![vocab, logits, pass.targets + at, lse + at, coefficients + at],
+                (
+                    vocab,
+                    logits,
+                    pass.targets.skip(first),
+                    lse.skip(first),
+                    coefficients.skip(first),
+                ),
             )?;
             // The gradient took the place of each row's logits, and only the first part of it if it
             // is narrower.
@@ -171,13 +176,7 @@ impl Cuda {
             let input = Product::of([len, d, vocab], gradient, weight, to);
             let input = Product { alpha: pass.scale, ..input };
             self.product(&turn, &input)?;
-            self.launch(
-                &turn,
-                c"scatter",
-                len,
-                128,
-                args![d, n, dgathered, pass.rows + at, dx_at],
-            )?;
+            self.launch(&turn, SCATTER, len, 128, (d, n, dgathered, pass.rows.skip(first), dx_at))?;
             if let Some(dweight) = dweight {
                 let (x, to) =
                     (Matrix::new((gathered, format), d), Matrix::new((dweight, Format::F32), d));

@@ -14,6 +14,7 @@
 //! }
 //! ```
 
+mod address;
 mod attention;
 mod backend;
 mod choice;
@@ -24,6 +25,7 @@ mod device;
 mod graph;
 mod head;
 mod kernels;
+mod launch;
 mod linear;
 mod lora;
 mod matmul;

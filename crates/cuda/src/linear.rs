@@ -2,8 +2,10 @@
 
 use catamount_model::{Affine, Result, Shape};
 
+use crate::address::{Address, Computed};
 use crate::cuda::{Cuda, long_enough};
-use crate::kernels::{Grid, args};
+use crate::kernels::{COLUMN_PARTIALS, COLUMN_SUMS};
+use crate::launch::Grid;
 use crate::matmul::{Matrix, Product};
 use crate::tensor::CudaTensor;
 use crate::turn::Ready;
@@ -59,8 +61,8 @@ impl Cuda {
         let gradient = self.read(dy, n * outputs)?;
         let left = Matrix::new((gradient, self.format()), outputs).transposed();
         let y = Matrix::new((self.read(x, n * inputs)?, self.format()), inputs);
-        self.write_exact(dweight, outputs * inputs)?;
-        let out = Matrix::new((dweight.numbers.pointer(), dweight.format), inputs);
+        let gradients = self.write_exact(dweight, outputs * inputs)?;
+        let out = Matrix::new((gradients, dweight.format), inputs);
         let product = Product::of([outputs, inputs, n], left, y, out);
         self.product(&turn, &Product { beta: 1.0, ..product })?;
         if let Some(dbias) = dbias {
@@ -76,15 +78,15 @@ impl Cuda {
         &self,
         turn: &Ready<'_>,
         [n, d]: [usize; 2],
-        dout: u64,
-        normed: Option<(u64, u64)>,
-        sums: u64,
+        dout: Address<Computed>,
+        normed: Option<(Address<Computed>, Address<f32>)>,
+        sums: Address<f32>,
     ) -> Result<()> {
         let slices = n.clamp(1, 128);
         let partials = self.scratch(turn, "column partials", slices * d * 4)?;
-        let (x, rstd) = normed.unwrap_or((0, 0));
+        let (x, rstd) = normed.unwrap_or((Address::NULL, Address::NULL));
         let grid = Grid::of((d.div_ceil(128), slices, 1), 128);
-        self.launch_box(turn, c"column_partials", grid, args![n, d, dout, x, rstd, partials])?;
-        self.launch(turn, c"column_sums", d.div_ceil(128), 128, args![d, slices, partials, sums])
+        self.launch_box(turn, COLUMN_PARTIALS, grid, (n, d, dout, x, rstd, partials))?;
+        self.launch(turn, COLUMN_SUMS, d.div_ceil(128), 128, (d, slices, partials, sums))
     }
 }

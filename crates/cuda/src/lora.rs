@@ -1,30 +1,34 @@
 //! LoRA's products. The fused kernels serve the usual shapes in bf16; the rest goes through plain
 //! products (`plain_lora.rs`).
 
-use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-use catamount_model::{Dropout, Error, Inner, Lora, LoraGradients, Result};
+use catamount_model::{Dropout, Error, Lora, LoraGradients, Result};
 
+use crate::address::{Address, Computed};
 use crate::correction::Correction;
 use crate::cuda::Cuda;
 use crate::device::Side;
-use crate::kernels::{Grid, args, lora_gradient_shared};
+use crate::kernels::{
+    Gradient, Inner, LORA_GRADIENT_1, LORA_GRADIENT_2, LORA_GRADIENT_3, LORA_GRADIENT_DROP_1,
+    LORA_GRADIENT_DROP_2, LORA_GRADIENT_DROP_3, LORA_INNER_2, LORA_INNER_4, LORA_INNER_6,
+    LORA_INNER_8, LORA_INNER_DROP_2, LORA_INNER_DROP_4, LORA_INNER_DROP_6, LORA_INNER_DROP_8,
+    LORA_OUTER_1, LORA_OUTER_2, LORA_OUTER_3, LORA_OUTER_6, LORA_OUTER_DROP_1, LORA_OUTER_DROP_2,
+    LORA_OUTER_DROP_3, LORA_OUTER_DROP_6, Outer, TRANSPOSE_PARTS, lora_gradient_shared,
+};
+use crate::launch::{Grid, Kernel, Parts};
 use crate::matmul::Product;
 use crate::pending::Pending;
 use crate::plain_lora::Gradients;
 use crate::tensor::{CudaTensor, Format};
 use crate::turn::Ready;
 
-/// Column ranges as the kernels take them: four starts, four lengths.
-pub(crate) type Parts = [i32; 8];
-
 /// The addresses of a LoRA operation, checked.
 pub(crate) struct Site<'a> {
     pub n: usize,
     pub lora: &'a Lora<'a, CudaTensor>,
-    pub a: u64,
-    pub b: u64,
+    pub a: Address<Computed>,
+    pub b: Address<Computed>,
     /// Columns of `t`.
     pub width: usize,
     pub key: u64,
@@ -34,7 +38,7 @@ pub(crate) struct Site<'a> {
 /// One of an adapter's two matrices as the kernels go through it: between `count` ranges of wide
 /// columns, the longest of them `longest`, and `depth` narrow ones for each.
 pub(crate) struct Factor {
-    matrix: u64,
+    matrix: Address<Computed>,
     parts: Parts,
     count: usize,
     depth: usize,
@@ -57,7 +61,7 @@ impl Site<'_> {
         let inputs = self.lora.inputs;
         Factor {
             matrix: self.a,
-            parts: [0, 0, 0, 0, inputs as i32, 0, 0, 0],
+            parts: Parts([0, 0, 0, 0, inputs as i32, 0, 0, 0]),
             count: 1,
             depth: self.width,
             longest: inputs,
@@ -79,7 +83,7 @@ impl Site<'_> {
         }
         Factor {
             matrix: self.b,
-            parts,
+            parts: Parts(parts),
             count: ranges.len(),
             depth: rank,
             longest: ranges.iter().map(|p| p.len()).max().unwrap_or(0),
@@ -98,32 +102,32 @@ impl Site<'_> {
 }
 
 /// Kernels by the tiles they cover, without and with dropout.
-type Variants<const N: usize> = [(usize, &'static CStr, &'static CStr); N];
+type Variants<P, const N: usize> = [(usize, Kernel<P>, Kernel<P>); N];
 
-const INNER: Variants<4> = [
-    (2, c"lora_inner_2", c"lora_inner_drop_2"),
-    (4, c"lora_inner_4", c"lora_inner_drop_4"),
-    (6, c"lora_inner_6", c"lora_inner_drop_6"),
-    (8, c"lora_inner_8", c"lora_inner_drop_8"),
+const INNER: Variants<Inner, 4> = [
+    (2, LORA_INNER_2, LORA_INNER_DROP_2),
+    (4, LORA_INNER_4, LORA_INNER_DROP_4),
+    (6, LORA_INNER_6, LORA_INNER_DROP_6),
+    (8, LORA_INNER_8, LORA_INNER_DROP_8),
 ];
-const OUTER: Variants<4> = [
-    (1, c"lora_outer_1", c"lora_outer_drop_1"),
-    (2, c"lora_outer_2", c"lora_outer_drop_2"),
-    (3, c"lora_outer_3", c"lora_outer_drop_3"),
-    (6, c"lora_outer_6", c"lora_outer_drop_6"),
+const OUTER: Variants<Outer, 4> = [
+    (1, LORA_OUTER_1, LORA_OUTER_DROP_1),
+    (2, LORA_OUTER_2, LORA_OUTER_DROP_2),
+    (3, LORA_OUTER_3, LORA_OUTER_DROP_3),
+    (6, LORA_OUTER_6, LORA_OUTER_DROP_6),
 ];
-const GRADIENT: Variants<3> = [
-    (1, c"lora_gradient_1", c"lora_gradient_drop_1"),
-    (2, c"lora_gradient_2", c"lora_gradient_drop_2"),
-    (3, c"lora_gradient_3", c"lora_gradient_drop_3"),
+const GRADIENT: Variants<Gradient, 3> = [
+    (1, LORA_GRADIENT_1, LORA_GRADIENT_DROP_1),
+    (2, LORA_GRADIENT_2, LORA_GRADIENT_DROP_2),
+    (3, LORA_GRADIENT_3, LORA_GRADIENT_DROP_3),
 ];
 
 /// The smallest of the tile counts a kernel exists for that covers `wanted`, else the largest.
-fn variant<const N: usize>(
-    kernels: Variants<N>,
+fn variant<P, const N: usize>(
+    kernels: Variants<P, N>,
     wanted: usize,
     drop: bool,
-) -> (usize, &'static CStr) {
+) -> (usize, Kernel<P>) {
     let (tiles, plain, dropping) =
         *kernels.iter().find(|(tiles, ..)| *tiles >= wanted).unwrap_or(&kernels[N - 1]);
     (tiles, if drop { dropping } else { plain })
@@ -214,7 +218,7 @@ impl Cuda {
         &self,
         n: usize,
         lora: &Lora<'_, CudaTensor>,
-        inner: Inner<'_, CudaTensor>,
+        inner: catamount_model::Inner<'_, CudaTensor>,
         dy: &CudaTensor,
         dx: &mut CudaTensor,
         gradients: LoraGradients<'_, CudaTensor>,
@@ -241,8 +245,8 @@ impl Cuda {
         self.lora_partials(&turn, &s, &b)?;
         let narrow = || {
             let grid = Grid::of((b.longest.div_ceil(256), b.count, 1), 256);
-            let list = args![b.parts, lora.rank, s.b, bt];
-            self.launch_box(&turn, c"transpose_parts", grid, list)?;
+            let list = (b.parts, lora.rank, s.b, bt);
+            self.launch_box(&turn, TRANSPOSE_PARTS, grid, list)?;
             self.lora_inner(&turn, &s, &b, dy, bt, dt)
         };
         let gradients = || {
@@ -292,8 +296,8 @@ impl Cuda {
         turn: &Ready<'_>,
         s: &Site<'_>,
         product: &Product,
-        [x, t]: [u64; 2],
-        (y_id, y): (u64, u64),
+        [x, t]: [Address<Computed>; 2],
+        (y_id, y): (u64, Address<Computed>),
     ) -> Result<Correction> {
         let len = s.n * s.lora.outputs;
         let part = self.scratch(turn, "adapter part", 2 * len)?;
@@ -339,12 +343,12 @@ impl Cuda {
 
     /// The place for the slices of an inner product, which must be taken before it is queued beside
     /// something.
-    fn lora_partials(&self, turn: &Ready<'_>, s: &Site<'_>, f: &Factor) -> Result<u64> {
+    fn lora_partials(&self, turn: &Ready<'_>, s: &Site<'_>, f: &Factor) -> Result<Address<f32>> {
         let (tiles, groups, slices) = self.slices(s, f);
         if slices > 1 {
             self.scratch(turn, "lora partials", groups * slices * 32 * tiles * 8 * 4)
         } else {
-            Ok(0)
+            Ok(Address::NULL)
         }
     }
 
@@ -354,16 +358,16 @@ impl Cuda {
         turn: &Ready<'_>,
         s: &Site<'_>,
         f: &Factor,
-        x: u64,
-        m: u64,
-        t: u64,
+        x: Address<Computed>,
+        m: Address<Computed>,
+        t: Address<Computed>,
     ) -> Result<()> {
         let (_, kernel) = variant(INNER, f.depth.div_ceil(8), f.p > 0.0);
         let (tiles, _, slices) = self.slices(s, f);
         let (rows, columns) = (s.n.div_ceil(32), f.depth.div_ceil(8 * tiles));
         let partials = self.lora_partials(turn, s, f)?;
         let grid = Grid::of((rows, f.count, columns * slices), 256);
-        let list = args![
+        let list = (
             s.n,
             f.parts,
             f.depth,
@@ -377,8 +381,8 @@ impl Cuda {
             f.p,
             slices,
             partials,
-            self.counter_pointer()
-        ];
+            self.counter_address(),
+        );
         self.launch_box(turn, kernel, grid, list)
     }
 
@@ -388,17 +392,17 @@ impl Cuda {
         turn: &Ready<'_>,
         s: &Site<'_>,
         f: &Factor,
-        t: u64,
-        y: u64,
+        t: Address<Computed>,
+        y: Address<Computed>,
         add: bool,
     ) -> Result<()> {
         let (_, kernel) = variant(OUTER, f.depth.div_ceil(16), f.p > 0.0);
         let grid = Grid::of((f.longest.div_ceil(128), s.n.div_ceil(128), f.count), 256);
         let (down, add) = (usize::from(f.down), usize::from(add));
-        let list = args![
+        let list = (
             s.n, f.parts, f.depth, t, s.width, f.matrix, down, y, f.stride, f.scale, s.key, f.p,
-            add
-        ];
+            add,
+        );
         self.launch_box(turn, kernel, grid, list)
     }
 
@@ -408,9 +412,9 @@ impl Cuda {
         turn: &Ready<'_>,
         s: &Site<'_>,
         f: &Factor,
-        x: u64,
-        t: u64,
-        grad: u64,
+        x: Address<Computed>,
+        t: Address<Computed>,
+        grad: Address<f32>,
     ) -> Result<()> {
         let (tiles, kernel) = variant(GRADIENT, f.depth.div_ceil(16), f.p > 0.0);
         let blocks = (f.longest.div_ceil(64), f.depth.div_ceil(16 * tiles), f.count);
@@ -418,10 +422,10 @@ impl Cuda {
         let few = tiles < 3 && blocks.0 * blocks.1 * blocks.2 <= 132 && s.n >= 512;
         let grid = Grid::of(blocks, if few { 512 } else { 256 });
         let [c_step, j_step] = f.steps;
-        let list = args![
+        let list = (
             s.n, f.parts, f.depth, x, f.stride, t, s.width, grad, c_step, j_step, f.scale, s.key,
-            f.p
-        ];
+            f.p,
+        );
         self.launch_box(turn, kernel, grid.with_shared(lora_gradient_shared(tiles)), list)
     }
 }

@@ -2,10 +2,12 @@
 //! costs more than updating one.
 
 use catamount_model::{AdamW, Result, Update};
+use half::bf16;
 
+use crate::address::{Address, Stretch, Tensors};
 use crate::cuda::{Cuda, long_enough};
-use crate::device::Buffer;
-use crate::kernels::{Arg, Grid, args};
+use crate::kernels::{ADAMW, CLEAR};
+use crate::launch::{Grid, Rates};
 use crate::tensor::CudaTensor;
 use crate::turn::Ready;
 
@@ -21,23 +23,27 @@ impl Cuda {
         tensors: impl IntoIterator<Item = (usize, &'a mut CudaTensor)>,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let mut list: Vec<[u64; 2]> = Vec::new();
+        let mut list: Vec<Stretch> = Vec::new();
         for (len, x) in tensors {
             long_enough(x.len, len)?;
             x.version += 1;
-            list.push([x.numbers.pointer(), (len * x.format.bytes()) as u64]);
-            list.extend(x.working.as_ref().map(|w| [w.pointer(), 2 * len as u64]));
+            let mut clear = |to: Address<u8>, bytes| list.push([to.raw(), bytes as u64]);
+            clear(x.numbers.address(), len * x.format.bytes());
+            if let Some(working) = &x.working {
+                clear(working.address(), 2 * len);
+            }
         }
         // A table cannot be sent while recording.
         if self.device.is_recording() {
-            return list
-                .iter()
-                .try_for_each(|&[to, bytes]| self.clear_bytes(&turn, to, bytes as usize));
+            let clear = |&[to, bytes]: &Stretch| {
+                self.clear_bytes(&turn, Address::<u8>::new(to), bytes as usize)
+            };
+            return list.iter().try_for_each(clear);
         }
         for list in list.chunks(MOST) {
-            let table = self.upload_table(&turn, list.as_flattened())?;
+            let table = self.upload_table(&turn, list)?;
             let grid = Grid::of((STRETCHES, list.len(), 1), 256);
-            self.launch_box(&turn, c"clear", grid, args![table])?;
+            self.launch_box(&turn, CLEAR, grid, (table,))?;
         }
         Ok(())
     }
@@ -50,38 +56,42 @@ impl Cuda {
     ) -> Result<()> {
         let turn = self.turn()?;
         self.device.refuse_while_recording("an optimizer step")?;
-        let mut list: Vec<[u64; 6]> = Vec::with_capacity(updates.len());
+        let mut list: Vec<Tensors> = Vec::with_capacity(updates.len());
         for Update { grad, m, v, value } in updates {
             let len = value.len;
             list.push([
-                self.read_exact(grad, len)?,
-                self.write_exact(m, len)?,
-                self.write_exact(v, len)?,
-                self.write_exact(value, len)?,
-                value.working.as_ref().map_or(0, Buffer::pointer),
+                self.read_exact(grad, len)?.raw(),
+                self.write_exact(m, len)?.raw(),
+                self.write_exact(v, len)?.raw(),
+                self.write_exact(value, len)?.raw(),
+                value.working.as_ref().map_or(0, |w| w.address::<bf16>().raw()),
                 len as u64,
             ]);
         }
         let correction = |beta: f32| (1.0 - f64::from(beta).powf(step.step as f64)) as f32;
         let AdamW { lr, beta1, beta2, eps, weight_decay, grad_scale, .. } = *step;
         let (first, second) = (correction(beta1), correction(beta2));
-        let rates = [lr, beta1, beta2, eps, weight_decay, first, second, grad_scale];
-        let rates: Arg = rates.map(|r| r.to_bits() as i32).into();
+        let rates = Rates([lr, beta1, beta2, eps, weight_decay, first, second, grad_scale]);
         for list in list.chunks(MOST) {
-            let table = self.upload_table(&turn, list.as_flattened())?;
+            let table = self.upload_table(&turn, list)?;
             let grid = Grid::of((STRETCHES, list.len(), 1), 256);
-            self.launch_box(&turn, c"adamw", grid, &[table.into(), rates])?;
+            self.launch_box(&turn, ADAMW, grid, (table, rates))?;
         }
         Ok(())
     }
 
-    fn upload_table(&self, turn: &Ready<'_>, table: &[u64]) -> Result<u64> {
-        let to = self.scratch(turn, "table", 8 * table.len())?;
+    fn upload_table<const N: usize>(
+        &self,
+        turn: &Ready<'_>,
+        table: &[[u64; N]],
+    ) -> Result<Address<[u64; N]>> {
+        let bytes = size_of_val(table);
+        let to = self.scratch(turn, "table", bytes)?;
         // SAFETY: the staging slot holds the table.
         let fill = |slot: *mut u8| unsafe {
             std::ptr::copy_nonoverlapping(table.as_ptr(), slot.cast(), table.len())
         };
-        turn.state().staging.upload(&self.device, to, 8 * table.len(), fill)?;
+        turn.state().staging.upload(&self.device, to, bytes, fill)?;
         Ok(to)
     }
 }

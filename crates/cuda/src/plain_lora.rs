@@ -4,8 +4,9 @@
 
 use catamount_model::Result;
 
+use crate::address::{Address, Computed};
 use crate::cuda::Cuda;
-use crate::kernels::args;
+use crate::kernels::DROPOUT;
 use crate::lora::Site;
 use crate::matmul::{Matrix, Product};
 use crate::tensor::Format;
@@ -13,13 +14,13 @@ use crate::turn::Ready;
 
 /// The addresses of a backward pass.
 pub(crate) struct Gradients {
-    pub x: u64,
-    pub t: u64,
-    pub dy: u64,
-    pub dx: u64,
-    pub da: u64,
-    pub db: u64,
-    pub dt: u64,
+    pub x: Address<Computed>,
+    pub t: Address<Computed>,
+    pub dy: Address<Computed>,
+    pub dx: Address<Computed>,
+    pub da: Address<f32>,
+    pub db: Address<f32>,
+    pub dt: Address<Computed>,
 }
 
 impl Cuda {
@@ -27,9 +28,9 @@ impl Cuda {
         &self,
         turn: &Ready<'_>,
         s: &Site<'_>,
-        x: u64,
-        t: u64,
-        y: u64,
+        x: Address<Computed>,
+        t: Address<Computed>,
+        y: Address<Computed>,
     ) -> Result<()> {
         let (l, format) = (s.lora, self.format());
         let x = self.dropped(turn, s, x)?;
@@ -82,19 +83,24 @@ impl Cuda {
         let len = n * l.inputs;
         let dropped = self.scratch(turn, "lora dx", len * format.bytes())?;
         product(through(dropped), 1.0, 0.0)?;
-        let list = args![len as u64, s.key, s.p, 1usize, dropped, dx];
-        self.launch(turn, c"dropout", len.div_ceil(256), 256, list)
+        let list = (len as u64, s.key, s.p, 1usize, dropped, dx);
+        self.launch(turn, DROPOUT, len.div_ceil(256), 256, list)
     }
 
     /// The adapter's input after dropout: itself where there is none.
-    fn dropped(&self, turn: &Ready<'_>, s: &Site<'_>, x: u64) -> Result<u64> {
+    fn dropped(
+        &self,
+        turn: &Ready<'_>,
+        s: &Site<'_>,
+        x: Address<Computed>,
+    ) -> Result<Address<Computed>> {
         if s.p == 0.0 {
             return Ok(x);
         }
         let len = s.n * s.lora.inputs;
         let to = self.scratch(turn, "lora input", len * self.format().bytes())?;
-        let list = args![len as u64, s.key, s.p, 0usize, x, to];
-        self.launch(turn, c"dropout", len.div_ceil(256), 256, list)?;
+        let list = (len as u64, s.key, s.p, 0usize, x, to);
+        self.launch(turn, DROPOUT, len.div_ceil(256), 256, list)?;
         Ok(to)
     }
 }

@@ -3,8 +3,9 @@
 
 use catamount_model::{Direction, Error, Heads, Result};
 
+use crate::address::{Address, Computed};
 use crate::cuda::{Cuda, row_threads};
-use crate::kernels::args;
+use crate::kernels::{CACHE_WRITE, ROTATE_ROWS};
 use crate::pending::Pending;
 use crate::tensor::{CudaIndex, CudaTensor};
 use crate::turn::Ready;
@@ -13,15 +14,15 @@ use crate::turn::Ready;
 #[derive(Clone, Copy)]
 pub(crate) struct Rotation {
     pub qkv_id: u64,
-    pub qkv: u64,
-    /// What an adapter adds first; zero for nothing.
-    pub part: u64,
+    pub qkv: Address<Computed>,
+    /// What an adapter adds first, if anything.
+    pub part: Address<Computed>,
     pub n: usize,
     pub heads: Heads,
     /// Positions that the table knows.
     pub known: usize,
-    pub positions: u64,
-    pub table: u64,
+    pub positions: Address<u32>,
+    pub table: Address<f32>,
     pub sign: f32,
 }
 
@@ -68,8 +69,8 @@ impl Cuda {
         if let Some(rotation) = rotation {
             return self.rotate(&turn, &rotation, Some((capacity, slots, cache)));
         }
-        let list = args![heads.qkv(), heads.q(), capacity, qkv, slots, cache];
-        self.launch(&turn, c"cache_write", n, row_threads(2 * heads.kv()), list)
+        let list = (heads.qkv(), heads.q(), capacity, qkv, slots, cache);
+        self.launch(&turn, CACHE_WRITE, n, row_threads(2 * heads.kv()), list)
     }
 
     /// Rotates, and keeps keys and values: `cache` is its capacity, the rows' slots and its
@@ -78,12 +79,12 @@ impl Cuda {
         &self,
         turn: &Ready<'_>,
         r: &Rotation,
-        cache: Option<(usize, u64, u64)>,
+        cache: Option<(usize, Address<u32>, Address<Computed>)>,
     ) -> Result<()> {
         let (rotated, half, width) =
             (r.heads.heads + r.heads.kv_heads, r.heads.dim / 2, r.heads.qkv());
-        let (capacity, slots, to) = cache.unwrap_or((0, 0, 0));
-        let list = args![
+        let (capacity, slots, to) = cache.unwrap_or((0, Address::NULL, Address::NULL));
+        let list = (
             rotated,
             half,
             width,
@@ -96,10 +97,10 @@ impl Cuda {
             r.heads.q(),
             capacity,
             slots,
-            to
-        ];
+            to,
+        );
         let threads =
             (rotated * half + r.heads.kv()).div_ceil(8).next_multiple_of(32).clamp(64, 512);
-        self.launch(turn, c"rotate_rows", r.n, threads, list)
+        self.launch(turn, ROTATE_ROWS, r.n, threads, list)
     }
 }

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 use catamount_model::Result;
 use parking_lot::ReentrantMutexGuard;
 
+use crate::address::{Address, Computed};
 use crate::correction::Correction;
 use crate::cuda::{Cuda, State};
 use crate::device::Side;
@@ -130,15 +131,15 @@ impl<'a> Waiting<'a> {
     }
 
     /// The address of what an adapter has yet to add to the first `len` numbers of this buffer, or
-    /// zero: the caller adds it.
-    pub fn take_part(self, y_id: u64, len: usize) -> Result<(Ready<'a>, u64)> {
+    /// null: the caller adds it.
+    pub fn take_part(self, y_id: u64, len: usize) -> Result<(Ready<'a>, Address<Computed>)> {
         let (turn, part) = self.take(|pending| match pending {
             Pending::Correction(c @ Correction { .. }) if c.y_id == y_id && c.len == len => {
                 Some(c.part)
             }
             _ => None,
         })?;
-        Ok((turn, part.unwrap_or(0)))
+        Ok((turn, part.unwrap_or(Address::NULL)))
     }
 }
 

@@ -4,10 +4,6 @@ extern "C" __global__ void to_bf16(u64 n, const float* x, bf16* y) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) put(y + i, x[i]);
 }
-extern "C" __global__ void to_f32(u64 n, const bf16* x, float* y) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = to_float(x[i]);
-}
 
 // y += x.
 extern "C" __global__ void add(u64 n, const T* x, T* y) {
