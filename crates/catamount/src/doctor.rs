@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     arguments.found(
         "GPU",
         catamount_cuda::Cuda::new(0)
-            .map(|cuda| catamount_model::Backend::describe(&cuda))
+            .map(|cuda| catamount_model::Memory::describe(&cuda))
             .map_err(Into::into),
     );
     for finding in catamount_lean::diagnose(None, arguments.project.as_deref()) {

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use catamount_cuda::{Cuda, Timing};
 use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Error, Family, Generator, GeneratorConfig,
-    Heads, Keep, Kind, LoraConfig, Model, Result, Sampling, Tokenizer,
+    Activations, AdamW, Adapter, Batch, Config, Error, Family, Generator, GeneratorConfig, Heads,
+    Keep, Kind, LoraConfig, Memory, Model, Optimize, Result, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Request, Stream};
 
@@ -170,7 +170,7 @@ fn packed(rows: usize, count: usize) -> Vec<Batch> {
 /// One optimizer step.
 struct Trainer {
     acts: Activations<Cuda>,
-    moments: Vec<[<Cuda as Backend>::Tensor; 2]>,
+    moments: Vec<[<Cuda as Memory>::Tensor; 2]>,
     step: u64,
 }
 
@@ -207,12 +207,9 @@ impl Trainer {
             step: self.step,
             grad_scale,
         };
-        for (p, [m, v]) in model.trained_mut().zip(&mut self.moments) {
-            let len = p.len();
-            if let Some(grad) = &p.grad {
-                cuda.adamw(len, &adamw, grad, m, v, &mut p.value)?;
-            }
-        }
+        let parameters = model.trained_mut().zip(&mut self.moments);
+        let mut updates: Vec<_> = parameters.filter_map(|(p, moments)| p.update(moments)).collect();
+        cuda.adamw(&adamw, &mut updates)?;
         Ok(-log_p.iter().map(|&l| f64::from(l)).sum::<f64>() / log_p.len() as f64)
     }
 }

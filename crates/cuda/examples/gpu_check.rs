@@ -1,5 +1,5 @@
-//! Compares every operation on the GPU with the processor, forward and backward, in f32 and bf16,
-//! and prints a table.
+//! Compares every operation on the GPU with the plain reference and with the processor, forward and
+//! backward, in f32 and bf16, and prints a table.
 //!
 //! `cargo run --release -p catamount-cuda --example gpu_check`
 
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use catamount_cuda::{Cuda, Precision};
-use catamount_model::{Backend, Cpu, Keep};
+use catamount_model::{Cpu, Keep, Memory, Reference};
 
 fn main() -> ExitCode {
     let mut failures = 0;
@@ -23,8 +23,11 @@ fn main() -> ExitCode {
         }
         wrong
     };
-    let reference = cases::operations(&Cpu);
-    let adapted = cases::adapted(&Cpu);
+    // What plain loops have time for; the processor does the rest.
+    const PLAIN: usize = 1 << 28;
+    let plain = cases::operations(&Reference, PLAIN);
+    let reference = cases::operations(&Cpu, usize::MAX);
+    let adapted = cases::adapted(&Reference);
     let trained = cases::adapter_training(Arc::new(Cpu), Keep::All);
     for (name, precision, single, whole) in
         [("f32", Precision::F32, 2e-5, 5e-4), ("bf16", Precision::Bf16, 1e-2, 6e-2)]
@@ -38,7 +41,8 @@ fn main() -> ExitCode {
             }
         };
         println!("{} (ready in {:.1} s)", cuda.describe(), start.elapsed().as_secs_f64());
-        failures += report(name, &reference, &cases::operations(&*cuda), single);
+        failures += report(name, &plain, &cases::operations(&*cuda, PLAIN), single);
+        failures += report(name, &reference, &cases::operations(&*cuda, usize::MAX), single);
         failures += report(name, &adapted, &cases::adapted(&*cuda), single);
         failures +=
             report(name, &trained, &cases::adapter_training(cuda.clone(), Keep::All), whole);

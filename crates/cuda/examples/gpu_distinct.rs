@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use catamount_cuda::Cuda;
 use catamount_model::{
-    Backend, Config, Generator, GeneratorConfig, Heads, Model, Sampling, Tokenizer,
+    Config, Generator, GeneratorConfig, Heads, Memory, Model, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Request, Sample, Stream, Urn};
 

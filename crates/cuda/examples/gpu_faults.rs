@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use catamount_cuda::Cuda;
-use catamount_model::{Backend, Config, Generator, GeneratorConfig, Model, Sampling, Tokenizer};
+use catamount_model::{Config, Generator, GeneratorConfig, Memory, Model, Sampling, Tokenizer};
 use catamount_objective::{Objective, Surrogate};
 use catamount_search::{Policy, Request, Stream};
 use catamount_traces::{Step, Theorem, Trace};

@@ -206,12 +206,9 @@ fn train<B: Backend>(
         let (step, grad_scale) = (step as u64 + 1, (1.0 / (norm + 1e-6)).min(1.0) as f32);
         let adamw =
             AdamW { lr, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, step, grad_scale };
-        for (p, [m, v]) in model.trained_mut().zip(&mut moments) {
-            let len = p.len();
-            if let Some(grad) = &p.grad {
-                backend.adamw(len, &adamw, grad, m, v, &mut p.value)?;
-            }
-        }
+        let parameters = model.trained_mut().zip(&mut moments);
+        let mut updates: Vec<_> = parameters.filter_map(|(p, moments)| p.update(moments)).collect();
+        backend.adamw(&adamw, &mut updates)?;
     }
     Ok(losses)
 }

@@ -2,11 +2,15 @@
 
 use std::f32::consts::LOG2_E;
 
-use catamount_model::{Error, Heads, Packed, Result};
+use catamount_model::{Attended, Error, Heads, Packed, Result};
 
-use crate::cuda::{Cuda, Turn};
-use crate::kernels::{args, attention_shared, key_value_gradient_shared, query_gradient_shared};
+use crate::address::{Address, Computed, Four};
+use crate::cuda::Cuda;
+use crate::kernels::{
+    Grid, args, attention_shared, key_value_gradient_shared, query_gradient_shared,
+};
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 /// Queries or keys that a block owns.
 const ROWS: usize = 64;
@@ -26,6 +30,16 @@ fn check(heads: Heads) -> Result<()> {
     Ok(())
 }
 
+/// The addresses of a backward pass.
+struct Pass {
+    starts: Address<u32>,
+    qkv: Address<Computed>,
+    out: Address<Computed>,
+    lse: Address<f32>,
+    dout: Address<Computed>,
+    dqkv: Address<Computed>,
+}
+
 impl Cuda {
     fn fast_heads(&self, heads: Heads) -> bool {
         self.format() == Format::Bf16 && (heads.dim == 64 || heads.dim == 128)
@@ -39,105 +53,86 @@ impl Cuda {
         out: &mut CudaTensor,
         lse: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         check(heads)?;
         let Heads { heads: h, kv_heads, dim } = heads;
         let (n, starts) = (packed.n, self.index(&packed.starts, packed.sequences + 1)?);
         let (qkv, out) = (self.read(qkv, n * heads.qkv())?, self.write(out, n * heads.q())?);
         let lse = self.write_exact(lse, n * h)?;
         if self.fast_heads(heads) {
-            let kernel = if dim == 64 { c"attention_64" } else { c"attention_128" };
+            let kernel = if dim == 64 { ATTENTION_64 } else { ATTENTION_128 };
             let grid = (packed.longest.div_ceil(ROWS), h, packed.sequences);
             let factor = scale(heads) * LOG2_E;
-            return self.launch_box(
-                kernel,
-                grid,
-                128,
-                attention_shared(dim),
-                args![h, kv_heads, starts, qkv, out, lse, factor],
-            );
+            let grid = Grid::of(grid, 128).with_shared(attention_shared(dim));
+            let list = (h, kv_heads, starts, qkv, out, lse, factor);
+            return self.launch_box(&turn, kernel, grid, list);
         }
         let grid = (packed.longest.div_ceil(PLAIN), h, packed.sequences);
-        let list = args![h, kv_heads, dim, starts, qkv, out, lse, scale(heads)];
-        self.launch_box(c"plain_attention", grid, 32 * PLAIN, 0, list)
+        let list = (h, kv_heads, dim, starts, qkv, out, lse, scale(heads));
+        self.launch_box(&turn, PLAIN_ATTENTION, Grid::of(grid, 32 * PLAIN), list)
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn attention_gradient(
         &self,
         heads: Heads,
         packed: &Packed<Self>,
-        qkv: &CudaTensor,
-        out: &CudaTensor,
-        lse: &CudaTensor,
+        attended: Attended<'_, CudaTensor>,
         dout: &CudaTensor,
         dqkv: &mut CudaTensor,
     ) -> Result<()> {
         let turn = self.turn()?;
         check(heads)?;
-        let (n, starts) = (packed.n, self.index(&packed.starts, packed.sequences + 1)?);
-        let (qkv, dqkv) = (self.read(qkv, n * heads.qkv())?, self.write(dqkv, n * heads.qkv())?);
-        let (out, dout) = (self.read(out, n * heads.q())?, self.read(dout, n * heads.q())?);
-        let lse = self.read_exact(lse, n * heads.heads)?;
+        let (n, q) = (packed.n, heads.q());
+        let pass = Pass {
+            starts: self.index(&packed.starts, packed.sequences + 1)?,
+            qkv: self.read(attended.qkv, n * heads.qkv())?,
+            out: self.read(attended.out, n * q)?,
+            lse: self.read_exact(attended.lse, n * heads.heads)?,
+            dout: self.read(dout, n * q)?,
+            dqkv: self.write(dqkv, n * heads.qkv())?,
+        };
         if self.fast_heads(heads) {
-            return self.fast_gradient(&turn, heads, packed, starts, qkv, out, lse, dout, dqkv);
+            return self.fast_gradient(&turn, heads, packed, &pass);
         }
+        let Pass { starts, qkv, out, lse, dout, dqkv } = pass;
         let Heads { heads: h, kv_heads, dim } = heads;
-        let list = args![h, kv_heads, dim, starts, qkv, out, lse, dout, dqkv, scale(heads)];
+        let list = (h, kv_heads, dim, starts, qkv, out, lse, dout, dqkv, scale(heads));
         let blocks = packed.longest.div_ceil(PLAIN);
-        self.launch_box(
-            c"plain_query_gradient",
-            (blocks, h, packed.sequences),
-            32 * PLAIN,
-            0,
-            list,
-        )?;
-        self.launch_box(
-            c"plain_key_value_gradient",
-            (blocks, kv_heads, packed.sequences),
-            32 * PLAIN,
-            0,
-            list,
-        )
+        let grid = |heads| Grid::of((blocks, heads, packed.sequences), 32 * PLAIN);
+        self.launch_box(&turn, PLAIN_QUERY_GRADIENT, grid(h), list)?;
+        self.launch_box(&turn, PLAIN_KEY_VALUE_GRADIENT, grid(kv_heads), list)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn fast_gradient(
         &self,
-        turn: &Turn<'_>,
+        turn: &Ready<'_>,
         heads: Heads,
         packed: &Packed<Self>,
-        starts: u64,
-        qkv: u64,
-        out: u64,
-        lse: u64,
-        dout: u64,
-        dqkv: u64,
+        &Pass { starts, qkv, out, lse, dout, dqkv }: &Pass,
     ) -> Result<()> {
         let Heads { heads: h, kv_heads, dim } = heads;
         let (n, scale) = (packed.n, scale(heads));
         let delta = self.scratch(turn, "attention delta", n * h * 4)?;
-        let grid = (packed.longest.div_ceil(ROWS), h, packed.sequences);
+        let grid = Grid::of((packed.longest.div_ceil(ROWS), h, packed.sequences), 128);
         let (query, key_value) = if dim == 64 {
-            (c"query_gradient_64", c"key_value_gradient_64")
+            (QUERY_GRADIENT_64, KEY_VALUE_GRADIENT_64)
         } else {
-            (c"query_gradient_128", c"key_value_gradient_128")
+            (QUERY_GRADIENT_128, KEY_VALUE_GRADIENT_128)
         };
-        let list = args![h, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale];
-        self.launch_box(query, grid, 128, query_gradient_shared(dim), list)?;
+        let list = (h, kv_heads, starts, qkv, out, lse, dout, delta, dqkv, scale);
+        self.launch_box(turn, query, grid.with_shared(query_gradient_shared(dim)), list)?;
         let grouped = h != kv_heads;
-        let parts =
-            if grouped { self.scratch(turn, "attention parts", n * h * 2 * dim * 2)? } else { 0 };
-        let list = args![h, kv_heads, starts, qkv, lse, dout, delta, dqkv, parts, scale];
-        self.launch_box(key_value, grid, 128, key_value_gradient_shared(dim), list)?;
+        let parts = if grouped {
+            self.scratch(turn, "attention parts", n * h * 2 * dim * 2)?
+        } else {
+            Address::NULL
+        };
+        let list = (h, kv_heads, starts, qkv, lse, dout, delta, dqkv, parts, scale);
+        self.launch_box(turn, key_value, grid.with_shared(key_value_gradient_shared(dim)), list)?;
         if grouped {
             let blocks = (n * kv_heads * 2 * dim / 8).div_ceil(256);
-            self.launch(
-                c"sum_key_value_parts",
-                blocks,
-                256,
-                args![n as u64, h, kv_heads, dim, parts, dqkv],
-            )?;
+            let list = (n as u64, h, kv_heads, dim, parts, dqkv);
+            self.launch(turn, SUM_KEY_VALUE_PARTS, blocks, 256, list)?;
         }
         Ok(())
     }
@@ -151,18 +146,19 @@ impl Cuda {
         spans: &CudaIndex,
         out: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         check(heads)?;
         let Heads { heads: h, kv_heads, dim } = heads;
         let capacity = cache.len / (2 * heads.kv());
         let (qkv, cache) = (self.read(qkv, n * heads.qkv())?, self.read(cache, 0)?);
-        let (spans, out) = (self.index(spans, 4 * n)?, self.write(out, n * heads.q())?);
+        let (spans, out) =
+            (self.index(spans, 4 * n)?.cast::<Four>(), self.write(out, n * heads.q())?);
         if self.fast_heads(heads) && h / kv_heads <= 16 {
-            let kernel = if dim == 64 { c"decode_64" } else { c"decode_128" };
-            let list = args![h, kv_heads, capacity, qkv, cache, spans, out, scale(heads) * LOG2_E];
-            return self.launch_box(kernel, (n, kv_heads, 1), 128, 0, list);
+            let kernel = if dim == 64 { DECODE_64 } else { DECODE_128 };
+            let list = (h, kv_heads, capacity, qkv, cache, spans, out, scale(heads) * LOG2_E);
+            return self.launch_box(&turn, kernel, Grid::of((n, kv_heads, 1), 128), list);
         }
-        let list = args![h, kv_heads, dim, capacity, qkv, cache, spans, out, scale(heads)];
-        self.launch_box(c"plain_cache_attention", (n, h, 1), 32, 0, list)
+        let list = (h, kv_heads, dim, capacity, qkv, cache, spans, out, scale(heads));
+        self.launch_box(&turn, PLAIN_CACHE_ATTENTION, Grid::of((n, h, 1), 32), list)
     }
 }

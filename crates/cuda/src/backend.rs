@@ -1,55 +1,33 @@
-//! [`Cuda`] as a [`Backend`]: small operations here, the larger ones in files of their own.
+//! [`Cuda`] as a [`catamount_model::Backend`]: small operations here, the larger ones in files of
+//! their own.
 
-use std::sync::atomic::Ordering;
-
-use catamount_model::{AdamW, Backend, Draws, Heads, Kind, Lora, Packed, Result, Sampling};
+use catamount_model::{
+    AdamW, Affine, Attended, Decode, Direction, Draws, Head, HeadGradients, Heads, Inner, Kind,
+    Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize, Packed, Result,
+    Sampling, Scores, Shape, Update,
+};
 use cudarc::driver::result;
 
-use crate::cuda::{Cuda, Precision, long_enough, row_threads};
+use crate::address::Address;
+use crate::cuda::{Cuda, Precision, row_threads};
 use crate::device::{Buffer, Explain};
-use crate::kernels::args;
+use crate::kernels::{
+    ADD_RMS_NORM, EMBED, EMBED_BACKWARD, GATHER, RMS_NORM, RMS_NORM_BACKWARD, SWIGLU,
+    SWIGLU_BACKWARD,
+};
+use crate::launch::Grid;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 impl Cuda {
-    pub(crate) fn clear_bytes(&self, pointer: u64, bytes: usize) -> Result<()> {
+    pub(crate) fn clear_bytes<T>(&self, _: &Ready<'_>, to: Address<T>, bytes: usize) -> Result<()> {
         // SAFETY: the caller has checked that the buffer is that long.
-        unsafe { result::memset_d8_async(pointer, 0, bytes, self.device.current()) }
+        unsafe { result::memset_d8_async(to.raw(), 0, bytes, self.device.current()) }
             .explain("clearing memory")
-    }
-
-    /// `y = a x + b y`.
-    fn axpby(
-        &self,
-        len: usize,
-        a: f32,
-        x: Option<&CudaTensor>,
-        b: f32,
-        y: &mut CudaTensor,
-    ) -> Result<()> {
-        let _turn = self.turn()?;
-        long_enough(y.len, len)?;
-        let (from, format) = match x {
-            Some(x) => {
-                long_enough(x.len, len)?;
-                (x.numbers.pointer(), x.format)
-            }
-            None => (0, y.format),
-        };
-        let kernel = match (format, y.format) {
-            (Format::F32, Format::F32) => c"axpby_f32_f32",
-            (Format::F32, Format::Bf16) => c"axpby_f32_bf16",
-            (Format::Bf16, Format::F32) => c"axpby_bf16_f32",
-            (Format::Bf16, Format::Bf16) => c"axpby_bf16_bf16",
-        };
-        y.version += 1;
-        let to = y.numbers.pointer();
-        // Without x its factor is zero, and the kernel reads nothing of it.
-        self.launch(kernel, len.div_ceil(256), 256, args![len as u64, a, from, b, to])?;
-        self.refresh(y, 0, len)
     }
 }
 
-impl Backend for Cuda {
+impl Memory for Cuda {
     type Tensor = CudaTensor;
     type Index = CudaIndex;
 
@@ -94,6 +72,10 @@ impl Backend for Cuda {
         self.download_numbers(from, offset, to)
     }
 
+    fn clear(&self, len: usize, x: &mut CudaTensor) -> Result<()> {
+        self.clear_buffers([(len, x)])
+    }
+
     fn indices(&self, len: usize) -> Result<CudaIndex> {
         let _turn = self.turn()?;
         Ok(CudaIndex { len, numbers: Buffer::zeros(&self.device, 4 * len)?, version: 0 })
@@ -102,49 +84,9 @@ impl Backend for Cuda {
     fn upload_indices(&self, from: &[u32], to: &mut CudaIndex) -> Result<()> {
         self.upload_index(from, to)
     }
+}
 
-    fn replay(&self, key: u64, body: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.replay_body(key, body)
-    }
-
-    fn decode_rows(&self, n: usize) -> usize {
-        match n {
-            0..=16 => n.next_multiple_of(8).max(8),
-            17..=64 => n.next_multiple_of(16),
-            _ => n.next_multiple_of(64),
-        }
-    }
-
-    fn clear(&self, len: usize, x: &mut CudaTensor) -> Result<()> {
-        let turn = self.turn_to_wait()?;
-        long_enough(x.len, len)?;
-        x.version += 1;
-        let copies = [
-            Some((x.numbers.pointer(), x.format.bytes())),
-            x.working.as_ref().map(|w| (w.pointer(), 2)),
-        ];
-        for (pointer, bytes) in copies.into_iter().flatten() {
-            if self.device.recording.load(Ordering::Relaxed) {
-                self.clear_bytes(pointer, len * bytes)?;
-            } else {
-                self.queue_clear(&turn, pointer, len * bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn scale(&self, len: usize, factor: f32, x: &mut CudaTensor) -> Result<()> {
-        self.axpby(len, 0.0, None, factor, x)
-    }
-
-    fn axpy(&self, len: usize, factor: f32, x: &CudaTensor, y: &mut CudaTensor) -> Result<()> {
-        self.axpby(len, factor, Some(x), 1.0, y)
-    }
-
-    fn sum_of_squares(&self, tensors: &[&CudaTensor]) -> Result<f64> {
-        self.squares(tensors)
-    }
-
+impl Layers for Cuda {
     fn embed(
         &self,
         n: usize,
@@ -153,11 +95,11 @@ impl Backend for Cuda {
         tokens: &CudaIndex,
         out: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         let vocab = weight.len / d.max(1);
         let (weight, tokens) = (self.read(weight, 0)?, self.index(tokens, n)?);
         let out = self.write(out, n * d)?;
-        self.launch(c"embed", n, row_threads(d), args![d, vocab, weight, tokens, out])
+        self.launch(&turn, EMBED, n, row_threads(d), (d, vocab, weight, tokens, out))
     }
 
     fn embed_backward(
@@ -168,76 +110,70 @@ impl Backend for Cuda {
         tokens: &CudaIndex,
         dweight: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         let vocab = dweight.len / d.max(1);
         let (dout, tokens) = (self.read(dout, n * d)?, self.index(tokens, n)?);
         let dweight = self.write_exact(dweight, 0)?;
-        self.launch(c"embed_backward", n, 256, args![n, d, vocab, dout, tokens, dweight])
+        self.launch(&turn, EMBED_BACKWARD, n, 256, (n, d, vocab, dout, tokens, dweight))
     }
 
     fn rms_norm(
         &self,
         n: usize,
-        d: usize,
-        eps: f32,
+        norm: Norm<'_, CudaTensor>,
         x: &CudaTensor,
-        weight: &CudaTensor,
-        rstd: &mut CudaTensor,
-        out: &mut CudaTensor,
+        normed: Normed<'_, CudaTensor>,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
+        let Norm { d, eps, weight } = norm;
         let (x, weight) = (self.read(x, n * d)?, self.read(weight, d)?);
-        let (rstd, out) = (self.write_exact(rstd, n)?, self.write(out, n * d)?);
-        self.launch(c"rms_norm", n, row_threads(d), args![d, eps, x, weight, rstd, out])
+        let (rstd, out) = (self.write_exact(normed.rstd, n)?, self.write(normed.out, n * d)?);
+        self.launch(&turn, RMS_NORM, n, row_threads(d), (d, eps, x, weight, rstd, out))
     }
 
     fn add_rms_norm(
         &self,
         n: usize,
-        d: usize,
-        eps: f32,
+        norm: Norm<'_, CudaTensor>,
         x: &CudaTensor,
         delta: &CudaTensor,
-        weight: &CudaTensor,
         sum: &mut CudaTensor,
-        rstd: &mut CudaTensor,
-        out: &mut CudaTensor,
+        normed: Normed<'_, CudaTensor>,
     ) -> Result<()> {
-        let turn = self.turn_to_wait()?;
-        let part = self.take_part(&turn, delta.numbers.id, n * d)?;
+        let Norm { d, eps, weight } = norm;
+        let (turn, part) = self.turn_to_wait()?.take_part(delta.numbers.id, n * d)?;
         let (x, delta, weight) =
             (self.read(x, n * d)?, self.read(delta, n * d)?, self.read(weight, d)?);
-        let (sum, rstd, out) =
-            (self.write(sum, n * d)?, self.write_exact(rstd, n)?, self.write(out, n * d)?);
+        let sum = self.write(sum, n * d)?;
+        let (rstd, out) = (self.write_exact(normed.rstd, n)?, self.write(normed.out, n * d)?);
         self.launch(
-            c"add_rms_norm",
+            &turn,
+            ADD_RMS_NORM,
             n,
             row_threads(d),
-            args![d, eps, x, delta, part, weight, sum, rstd, out],
-        )?;
-        self.flush(&turn)
+            (d, eps, x, delta, part, weight, sum, rstd, out),
+        )
     }
 
     fn rms_norm_backward(
         &self,
         n: usize,
-        d: usize,
-        x: &CudaTensor,
-        weight: &CudaTensor,
-        rstd: &CudaTensor,
+        norm: Norm<'_, CudaTensor>,
+        input: NormInput<'_, CudaTensor>,
         dout: &CudaTensor,
         dx: &mut CudaTensor,
         dweight: Option<&mut CudaTensor>,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let (x, weight, rstd) =
-            (self.read(x, n * d)?, self.read(weight, d)?, self.read_exact(rstd, n)?);
+        let d = norm.d;
+        let (x, weight) = (self.read(input.x, n * d)?, self.read(norm.weight, d)?);
+        let rstd = self.read_exact(input.rstd, n)?;
         let (dout, dx) = (self.read(dout, n * d)?, self.write(dx, n * d)?);
-        self.launch(c"rms_norm_backward", n, row_threads(d), args![d, x, weight, rstd, dout, dx])?;
+        self.launch(&turn, RMS_NORM_BACKWARD, n, row_threads(d), (d, x, weight, rstd, dout, dx))?;
         match dweight {
             Some(dweight) => {
                 let sums = self.write_exact(dweight, d)?;
-                self.add_column_sums(&turn, n, d, dout, x, rstd, sums)
+                self.add_column_sums(&turn, [n, d], dout, Some((x, rstd)), sums)
             }
             None => Ok(()),
         }
@@ -246,39 +182,33 @@ impl Backend for Cuda {
     fn linear(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        map: Affine<'_, CudaTensor>,
         x: &CudaTensor,
-        weight: &CudaTensor,
-        bias: Option<&CudaTensor>,
         y: &mut CudaTensor,
     ) -> Result<()> {
-        self.linear_forward(n, outputs, inputs, x, weight, bias, y)
+        self.linear_forward(n, map, x, y)
     }
 
     fn linear_backward_input(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        map: Affine<'_, CudaTensor>,
         dy: &CudaTensor,
-        weight: &CudaTensor,
         dx: &mut CudaTensor,
     ) -> Result<()> {
-        self.linear_input_gradient(n, outputs, inputs, dy, weight, dx)
+        self.linear_input_gradient(n, map, dy, dx)
     }
 
     fn linear_backward_weight(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        shape: Shape,
         dy: &CudaTensor,
         x: &CudaTensor,
         dweight: &mut CudaTensor,
         dbias: Option<&mut CudaTensor>,
     ) -> Result<()> {
-        self.linear_weight_gradient(n, outputs, inputs, dy, x, dweight, dbias)
+        self.linear_weight_gradient(n, shape, dy, x, dweight, dbias)
     }
 
     fn lora(
@@ -296,26 +226,24 @@ impl Backend for Cuda {
         &self,
         n: usize,
         lora: &Lora<'_, CudaTensor>,
-        x: &CudaTensor,
-        t: &CudaTensor,
+        inner: Inner<'_, CudaTensor>,
         dy: &CudaTensor,
         dx: &mut CudaTensor,
-        da: &mut CudaTensor,
-        db: &mut CudaTensor,
+        gradients: LoraGradients<'_, CudaTensor>,
     ) -> Result<()> {
-        self.lora_gradients(n, lora, x, t, dy, dx, da, db)
+        self.lora_gradients(n, lora, inner, dy, dx, gradients)
     }
 
     fn rope(
         &self,
         n: usize,
         heads: Heads,
-        qkv: &mut CudaTensor,
+        direction: Direction,
         positions: &CudaIndex,
         table: &CudaTensor,
-        inverse: bool,
+        qkv: &mut CudaTensor,
     ) -> Result<()> {
-        self.rotate_heads(n, heads, qkv, positions, table, inverse)
+        self.rotate_heads(n, heads, direction, positions, table, qkv)
     }
 
     fn attention(
@@ -333,27 +261,18 @@ impl Backend for Cuda {
         &self,
         heads: Heads,
         packed: &Packed<Self>,
-        qkv: &CudaTensor,
-        out: &CudaTensor,
-        lse: &CudaTensor,
+        attended: Attended<'_, CudaTensor>,
         dout: &CudaTensor,
         dqkv: &mut CudaTensor,
     ) -> Result<()> {
-        self.attention_gradient(heads, packed, qkv, out, lse, dout, dqkv)
+        self.attention_gradient(heads, packed, attended, dout, dqkv)
     }
 
     fn swiglu(&self, n: usize, f: usize, gate_up: &CudaTensor, out: &mut CudaTensor) -> Result<()> {
-        let turn = self.turn_to_wait()?;
-        let part = self.take_part(&turn, gate_up.numbers.id, 2 * n * f)?;
+        let (turn, part) = self.turn_to_wait()?.take_part(gate_up.numbers.id, 2 * n * f)?;
         let (gate_up, out) = (self.read(gate_up, 2 * n * f)?, self.write(out, n * f)?);
-        self.launch_box(
-            c"swiglu",
-            (n, per_thread(f).div_ceil(256), 1),
-            256,
-            0,
-            args![f, gate_up, part, out],
-        )?;
-        self.flush(&turn)
+        let grid = Grid::of((n, per_thread(f).div_ceil(256), 1), 256);
+        self.launch_box(&turn, SWIGLU, grid, (f, gate_up, part, out))
     }
 
     fn swiglu_backward(
@@ -364,74 +283,46 @@ impl Backend for Cuda {
         dout: &CudaTensor,
         dgate_up: &mut CudaTensor,
     ) -> Result<()> {
-        let turn = self.turn_beside()?;
-        if turn.state().read_beside.contains(&dgate_up.numbers.id) {
-            self.join_loose()?;
-        }
-        self.flush(&turn)?;
+        let turn = self.turn_beside()?.writing(&[dgate_up.numbers.id])?.settle()?;
         let (gate_up, dout) = (self.read(gate_up, 2 * n * f)?, self.read(dout, n * f)?);
         let dgate_up = self.write(dgate_up, 2 * n * f)?;
-        self.launch_box(
-            c"swiglu_backward",
-            (n, per_thread(f).div_ceil(256), 1),
-            256,
-            0,
-            args![f, gate_up, dout, dgate_up],
-        )
+        let grid = Grid::of((n, per_thread(f).div_ceil(256), 1), 256);
+        self.launch_box(&turn, SWIGLU_BACKWARD, grid, (f, gate_up, dout, dgate_up))
     }
 
     fn head(
         &self,
-        m: usize,
-        vocab: usize,
-        d: usize,
+        head: &Head<'_, CudaTensor, CudaIndex>,
         x: &CudaTensor,
-        weight: &CudaTensor,
-        rows: &CudaIndex,
-        targets: &CudaIndex,
-        temperature: f32,
-        log_p: &mut CudaTensor,
-        lse: &mut CudaTensor,
+        scores: Scores<'_, CudaTensor>,
     ) -> Result<()> {
-        self.head_forward(m, vocab, d, x, weight, rows, targets, temperature, log_p, lse)
+        self.head_forward(head, x, scores)
     }
 
     fn head_backward(
         &self,
         n: usize,
-        m: usize,
-        vocab: usize,
-        d: usize,
+        head: &Head<'_, CudaTensor, CudaIndex>,
         x: &CudaTensor,
-        weight: &CudaTensor,
-        rows: &CudaIndex,
-        targets: &CudaIndex,
-        temperature: f32,
         lse: &CudaTensor,
         coefficients: &CudaTensor,
-        dx: &mut CudaTensor,
-        dweight: Option<&mut CudaTensor>,
+        gradients: HeadGradients<'_, CudaTensor>,
     ) -> Result<()> {
-        let (t, c) = (temperature, coefficients);
-        self.head_gradient(n, m, vocab, d, x, weight, rows, targets, t, lse, c, dx, dweight)
+        self.head_gradient(n, head, x, lse, coefficients, gradients)
+    }
+}
+
+impl Decode for Cuda {
+    fn replay(&self, key: u64, body: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.replay_body(key, body)
     }
 
-    fn adamw(
-        &self,
-        len: usize,
-        step: &AdamW,
-        grad: &CudaTensor,
-        m: &mut CudaTensor,
-        v: &mut CudaTensor,
-        value: &mut CudaTensor,
-    ) -> Result<()> {
-        let turn = self.turn_to_wait()?;
-        self.device.refuse_while_recording("an optimizer step")?;
-        let (grad, m, v) =
-            (self.read_exact(grad, len)?, self.write_exact(m, len)?, self.write_exact(v, len)?);
-        let to = self.write_exact(value, len)?;
-        let working = value.working.as_ref().map_or(0, Buffer::pointer);
-        self.queue_update(&turn, step, [grad, m, v, to, working, len as u64])
+    fn decode_rows(&self, n: usize) -> usize {
+        match n {
+            0..=16 => n.next_multiple_of(8).max(8),
+            17..=64 => n.next_multiple_of(16),
+            _ => n.next_multiple_of(64),
+        }
     }
 
     fn gather(
@@ -442,10 +333,10 @@ impl Backend for Cuda {
         rows: &CudaIndex,
         out: &mut CudaTensor,
     ) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         let n = x.len / d.max(1);
         let (x, rows, out) = (self.read(x, 0)?, self.index(rows, m)?, self.write(out, m * d)?);
-        self.launch(c"gather", m, row_threads(d), args![d, n, x, rows, out])
+        self.launch(&turn, GATHER, m, row_threads(d), (d, n, x, rows, out))
     }
 
     fn cache_write(
@@ -479,6 +370,20 @@ impl Backend for Cuda {
         draws: &mut Draws,
     ) -> Result<()> {
         self.draw(vocab, logits, sampling, draws)
+    }
+}
+
+impl Optimize for Cuda {
+    fn clear_all(&self, tensors: &mut [&mut CudaTensor]) -> Result<()> {
+        self.clear_buffers(tensors.iter_mut().map(|x| (x.len, &mut **x)))
+    }
+
+    fn sum_of_squares(&self, tensors: &[&CudaTensor]) -> Result<f64> {
+        self.squares(tensors)
+    }
+
+    fn adamw(&self, step: &AdamW, updates: &mut [Update<'_, CudaTensor>]) -> Result<()> {
+        self.update_parameters(step, updates)
     }
 }
 

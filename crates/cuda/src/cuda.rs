@@ -1,23 +1,24 @@
 //! The GPU as a backend: what it holds, and how its operations reach for buffers.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use catamount_model::{Error, Result};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
+use crate::address::{Address, Computed};
 use crate::device::{Buffer, Device, Side};
 use crate::head::Remembered;
-use crate::kernels::{Arg, Kernels, args};
+use crate::kernels::{Kernels, RANDOMIZE};
+use crate::launch::{Grid, Kernel, Parameters};
 use crate::matmul::{Matmul, Product, WORKSPACE};
 use crate::pending::Pending;
 use crate::profile::Profile;
 use crate::staging::Staging;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 const COUNTERS: usize = 16_384;
 
@@ -52,16 +53,6 @@ pub(crate) struct State {
     pub pending: Option<Pending>,
     /// The buffers that work left on a side reads.
     pub read_beside: [u64; 3],
-}
-
-/// The right to queue operations: one thread at a time, so that scratch memory is not shared by
-/// two.
-pub(crate) struct Turn<'a>(ReentrantMutexGuard<'a, RefCell<State>>);
-
-impl Turn<'_> {
-    pub fn state(&self) -> RefMut<'_, State> {
-        self.0.borrow_mut()
-    }
 }
 
 /// Fails where there is no driver.
@@ -128,14 +119,14 @@ impl Cuda {
     /// Fills a tensor with normal numbers made on the device: weights for measurements, too large
     /// to come from the host.
     pub fn randomize(&self, to: &mut CudaTensor, std: f32, key: u64) -> Result<()> {
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         if to.working.is_some() {
             return Err(Error::Input(
                 "only tensors without a master copy can be randomized on the device".into(),
             ));
         }
         let (len, pointer) = (to.len, self.write(to, to.len)?);
-        self.launch(c"randomize", len.div_ceil(256), 256, args![len as u64, key, std, pointer])
+        self.launch(&turn, RANDOMIZE, len.div_ceil(256), 256, (len as u64, key, std, pointer))
     }
 
     /// Waits for everything queued so far.
@@ -150,39 +141,8 @@ impl Cuda {
         Ok((self.device.free(), self.device.total as u64))
     }
 
-    /// The right to queue an operation, after what waits.
-    pub(crate) fn turn(&self) -> Result<Turn<'_>> {
-        let turn = self.turn_to_wait()?;
-        if self.device.pending.load(Ordering::Relaxed) {
-            self.flush(&turn)?;
-        }
-        Ok(turn)
-    }
-
-    /// The right to add to what waits.
-    pub(crate) fn turn_to_wait(&self) -> Result<Turn<'_>> {
-        let turn = self.turn_beside()?;
-        self.join_loose()?;
-        Ok(turn)
-    }
-
-    /// The same for operations that may run while a side still has work that nothing waits for:
-    /// they must not write to what it reads.
-    pub(crate) fn turn_beside(&self) -> Result<Turn<'_>> {
-        let guard = self.state.lock();
-        self.device.bind()?;
-        Ok(Turn(guard))
-    }
-
-    /// Lets what follows wait for what was left on a side.
-    pub(crate) fn join_loose(&self) -> Result<()> {
-        if self.device.loose.load(Ordering::Relaxed) {
-            self.device.join(Side::Behind)?;
-            if !self.device.pending.load(Ordering::Relaxed) && !self.device.is_recording() {
-                self.device.release_deferred();
-            }
-        }
-        Ok(())
+    pub(crate) fn lock(&self) -> ReentrantMutexGuard<'_, RefCell<State>> {
+        self.state.lock()
     }
 
     /// The format of activations and of the weights that operations read.
@@ -194,7 +154,7 @@ impl Cuda {
     }
 
     /// The address of at least `len` activations or weights.
-    pub(crate) fn read(&self, tensor: &CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn read(&self, tensor: &CudaTensor, len: usize) -> Result<Address<Computed>> {
         long_enough(tensor.len, len)?;
         let (pointer, format) = tensor.computed();
         if format != self.format() {
@@ -203,20 +163,20 @@ impl Cuda {
                 self.format()
             )));
         }
-        Ok(pointer)
+        Ok(pointer.cast())
     }
 
     /// The address of at least `len` activations, to be written.
-    pub(crate) fn write(&self, tensor: &mut CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn write(&self, tensor: &mut CudaTensor, len: usize) -> Result<Address<Computed>> {
         tensor.version += 1;
         self.read(tensor, len)
     }
 
     /// The address of at least `len` f32 numbers.
-    pub(crate) fn read_exact(&self, tensor: &CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn read_exact(&self, tensor: &CudaTensor, len: usize) -> Result<Address<f32>> {
         long_enough(tensor.len, len)?;
         match tensor.format {
-            Format::F32 => Ok(tensor.numbers.pointer()),
+            Format::F32 => Ok(tensor.numbers.address()),
             Format::Bf16 => Err(Error::Input(
                 "a bf16 buffer where f32 is needed: allocate it as Kind::Exact".into(),
             )),
@@ -224,15 +184,15 @@ impl Cuda {
     }
 
     /// The address of at least `len` f32 numbers, to be written.
-    pub(crate) fn write_exact(&self, tensor: &mut CudaTensor, len: usize) -> Result<u64> {
+    pub(crate) fn write_exact(&self, tensor: &mut CudaTensor, len: usize) -> Result<Address<f32>> {
         tensor.version += 1;
         self.read_exact(tensor, len)
     }
 
     /// The address of at least `len` indices.
-    pub(crate) fn index(&self, index: &CudaIndex, len: usize) -> Result<u64> {
+    pub(crate) fn index(&self, index: &CudaIndex, len: usize) -> Result<Address<u32>> {
         long_enough(index.len, len)?;
-        Ok(index.numbers.pointer())
+        Ok(index.numbers.address())
     }
 
     /// How many counters there are.
@@ -240,58 +200,65 @@ impl Cuda {
         COUNTERS
     }
 
-    pub(crate) fn counter_pointer(&self) -> u64 {
-        self.counters.pointer()
+    pub(crate) fn counter_address(&self) -> Address<u32> {
+        self.counters.address()
     }
 
     /// Scratch memory that keeps its content until the same name is asked for again.
-    pub(crate) fn scratch(&self, turn: &Turn<'_>, name: &'static str, bytes: usize) -> Result<u64> {
+    pub(crate) fn scratch<T>(
+        &self,
+        turn: &Ready<'_>,
+        name: &'static str,
+        bytes: usize,
+    ) -> Result<Address<T>> {
         let mut state = turn.state();
         if let Some(buffer) = state.scratch.get(name).filter(|b| b.bytes >= bytes) {
-            return Ok(buffer.pointer());
+            return Ok(buffer.address());
         }
         // Given back first: the two need not fit at once. What was remembered in it is gone.
         let grown = state.scratch.remove(name).map_or(0, |b| b.bytes + b.bytes / 4);
         state.logits = None;
         let buffer = Buffer::new(&self.device, bytes.max(grown.min(bytes * 2)))?;
-        let pointer = buffer.pointer();
+        let address = buffer.address();
         state.scratch.insert(name, buffer);
-        Ok(pointer)
+        Ok(address)
     }
 
     /// Queues a kernel over a row of blocks.
-    pub(crate) fn launch(
+    pub(crate) fn launch<P: Parameters>(
         &self,
-        kernel: &'static CStr,
+        turn: &Ready<'_>,
+        kernel: Kernel<P>,
         blocks: usize,
         threads: usize,
-        args: &[Arg],
+        args: P,
     ) -> Result<()> {
-        self.launch_box(kernel, (blocks, 1, 1), threads, 0, args)
+        self.launch_box(turn, kernel, Grid::row(blocks, threads), args)
     }
 
     /// Queues a kernel over a box of blocks, with shared memory.
-    pub(crate) fn launch_box(
+    pub(crate) fn launch_box<P: Parameters>(
         &self,
-        kernel: &'static CStr,
-        grid: (usize, usize, usize),
-        threads: usize,
-        shared: usize,
-        args: &[Arg],
+        turn: &Ready<'_>,
+        kernel: Kernel<P>,
+        grid: Grid,
+        args: P,
     ) -> Result<()> {
+        let (args, count) = args.args();
         self.timed(
-            || kernel.to_string_lossy().into_owned(),
-            || self.kernels.launch(&self.device, kernel, grid, threads, shared, args),
+            turn,
+            || kernel.name.to_string_lossy().into_owned(),
+            || self.kernels.launch(&self.device, kernel.name, grid, &args[..count]),
         )
     }
 
     /// Finds the algorithm for a product that will overwrite its result.
-    pub(crate) fn prepare(&self, turn: &Turn<'_>, product: &Product) -> Result<()> {
-        turn.state().matmul.prepare(&self.device, self.workspace.pointer(), product)
+    pub(crate) fn prepare(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
+        turn.state().matmul.prepare(&self.device, self.workspace.address(), product)
     }
 
     /// Where what is queued beside starts from; not while every kernel is being timed.
-    pub(crate) fn fork(&self, turn: &Turn<'_>) -> Result<()> {
+    pub(crate) fn fork(&self, turn: &Ready<'_>) -> Result<()> {
         let profiling = turn.state().profile.is_some();
         if profiling { Ok(()) } else { self.device.fork() }
     }
@@ -299,7 +266,7 @@ impl Cuda {
     /// Queues `work` beside the rest, from [`Cuda::fork`] until [`Cuda::join`].
     pub(crate) fn beside(
         &self,
-        turn: &Turn<'_>,
+        turn: &Ready<'_>,
         side: Side,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
@@ -308,31 +275,31 @@ impl Cuda {
     }
 
     /// Lets what follows wait for what was queued beside.
-    pub(crate) fn join(&self, turn: &Turn<'_>, side: Side) -> Result<()> {
+    pub(crate) fn join(&self, turn: &Ready<'_>, side: Side) -> Result<()> {
         let profiling = turn.state().profile.is_some();
         if profiling { Ok(()) } else { self.device.join(side) }
     }
 
     /// Queues a matrix product.
-    pub(crate) fn product(&self, turn: &Turn<'_>, product: &Product) -> Result<()> {
+    pub(crate) fn product(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
         let name = || {
             format!(
                 "product [{}, {}] x [{}, {}]",
                 product.rows, product.inner, product.inner, product.columns
             )
         };
-        self.timed(name, || {
-            turn.state().matmul.run(&self.device, self.workspace.pointer(), product)
+        self.timed(turn, name, || {
+            turn.state().matmul.run(&self.device, self.workspace.address(), product)
         })
     }
 
     /// Queues `work`, timing it if a profile is being taken.
     fn timed(
         &self,
+        turn: &Ready<'_>,
         name: impl FnOnce() -> String,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let turn = Turn(self.state.lock());
         let profiling = turn
             .state()
             .profile

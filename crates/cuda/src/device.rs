@@ -8,6 +8,7 @@ use catamount_model::{Error, Result};
 use cudarc::driver::{DriverError, result, sys};
 use parking_lot::Mutex;
 
+use crate::address::Address;
 use crate::graph::Graphs;
 
 /// Turns the driver's answer into an error that says what was being done.
@@ -90,6 +91,7 @@ pub(crate) struct Device {
 // SAFETY: the driver's handles may be used from any thread; `bind` makes the context current there
 // first.
 unsafe impl Send for Device {}
+// SAFETY: as above.
 unsafe impl Sync for Device {}
 
 impl Device {
@@ -110,6 +112,7 @@ impl Device {
         let handle = result::device::get(ordinal).explain("opening the GPU")?;
         let name = result::device::get_name(handle).explain("reading the GPU's name")?;
         let attribute = |a| {
+            // SAFETY: `handle` is a device of this driver.
             unsafe { result::device::get_attribute(handle, a) }
                 .explain("reading the GPU's attributes")
         };
@@ -274,10 +277,11 @@ impl Device {
             self.deferred.lock().push(pointer);
             return;
         }
-        // SAFETY: allocated by `Buffer::new` on this stream and given back once; kernels queued
-        // before still see it. The process may be shutting down or the GPU lost: nothing can be
-        // done about an error here.
+        // The process may be shutting down or the GPU lost: nothing can be done about an error
+        // here.
         let _ = self.bind();
+        // SAFETY: allocated by `Buffer::new` on this stream and given back once; kernels queued
+        // before still see it.
         let _ = unsafe { result::free_async(pointer, self.stream) };
     }
 
@@ -342,11 +346,11 @@ impl Buffer {
     }
 
     /// The address, noted if a recording is in progress.
-    pub fn pointer(&self) -> sys::CUdeviceptr {
+    pub fn address<T>(&self) -> Address<T> {
         if self.device.recording.load(Ordering::Relaxed) {
             self.device.touched.lock().insert(self.id);
         }
-        self.pointer
+        Address::new(self.pointer)
     }
 }
 

@@ -57,7 +57,7 @@ impl Cuda {
     /// is launched.
     pub(crate) fn replay_body(&self, key: u64, body: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         // Held throughout, so that no other thread's operations end up in the recording.
-        let turn = self.turn()?;
+        let turn = self.turn()?.hold();
         if self.device.recording.load(Ordering::Relaxed) || turn.state().profile.is_some() {
             return body();
         }
@@ -120,6 +120,7 @@ impl Cuda {
         // more.
         let executable =
             unsafe { result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)) };
+        // SAFETY: as above; destroyed once.
         let _ = unsafe { result::graph::destroy(graph) };
         Ok(Graph { executable: executable.explain("preparing a recording")?, buffers })
     }

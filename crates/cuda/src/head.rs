@@ -2,12 +2,14 @@
 //! backward pass finds the forward pass's logits still there, unless something they depend on has
 //! changed.
 
-use catamount_model::Result;
+use catamount_model::{Head, HeadGradients, Result, Scores};
 
-use crate::cuda::{Cuda, Turn};
-use crate::kernels::args;
+use crate::address::{Address, Computed};
+use crate::cuda::Cuda;
+use crate::kernels::{GATHER, HEAD_GRADIENT, HEAD_SCORES, SCATTER};
 use crate::matmul::{Matrix, Product};
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 /// Threads for a row of logits.
 const THREADS: usize = 512;
@@ -25,15 +27,28 @@ pub(crate) struct Remembered {
     temperature: u32,
 }
 
+impl Remembered {
+    fn of(head: &Head<'_, CudaTensor, CudaIndex>, x: &CudaTensor) -> Self {
+        Remembered {
+            x: x.stamp(),
+            weight: head.weight.stamp(),
+            rows: head.rows.stamp(),
+            sizes: [head.m, head.vocab, head.d],
+            temperature: head.temperature.to_bits(),
+        }
+    }
+}
+
 /// The operands of one pass.
 struct Pass {
     vocab: usize,
     d: usize,
     /// Rows of x.
     n: usize,
-    x: u64,
-    weight: u64,
-    rows: u64,
+    x: Address<Computed>,
+    weight: Address<Computed>,
+    rows: Address<u32>,
+    targets: Address<u32>,
     /// 1 / temperature, which the products multiply by: at temperature 1 they are what they are
     /// without it.
     scale: f32,
@@ -53,17 +68,8 @@ impl Cuda {
         m.min(if most >= 128 { most / 128 * 128 } else { most.max(1) })
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn pass(
-        &self,
-        m: usize,
-        vocab: usize,
-        d: usize,
-        x: &CudaTensor,
-        weight: &CudaTensor,
-        rows: &CudaIndex,
-        temperature: f32,
-    ) -> Result<Pass> {
+    fn pass(&self, head: &Head<'_, CudaTensor, CudaIndex>, x: &CudaTensor) -> Result<Pass> {
+        let &Head { m, vocab, d, weight, rows, targets, temperature } = head;
         Ok(Pass {
             vocab,
             d,
@@ -71,6 +77,7 @@ impl Cuda {
             x: self.read(x, 0)?,
             weight: self.read(weight, vocab * d)?,
             rows: self.index(rows, m)?,
+            targets: self.index(targets, m)?,
             scale: 1.0 / temperature,
             chunk: self.chunk(m, vocab),
         })
@@ -78,104 +85,66 @@ impl Cuda {
 
     /// Computes the logits of `len` rows from the `first`-th on; returns the rows' inputs and the
     /// logits.
-    fn logits(&self, turn: &Turn<'_>, p: &Pass, first: usize, len: usize) -> Result<(u64, u64)> {
+    fn logits(
+        &self,
+        turn: &Ready<'_>,
+        p: &Pass,
+        first: usize,
+        len: usize,
+    ) -> Result<(Address<Computed>, Address<f32>)> {
         let format = self.format();
         let gathered = self.scratch(turn, "head rows", p.chunk * p.d * format.bytes())?;
         let logits = self.scratch(turn, "logits", p.chunk * p.vocab * 4)?;
-        self.launch(
-            c"gather",
-            len,
-            128,
-            args![p.d, p.n, p.x, p.rows + 4 * first as u64, gathered],
-        )?;
-        let product = Product {
-            rows: len,
-            columns: p.vocab,
-            inner: p.d,
-            x: Matrix::new((gathered, format), p.d),
-            y: Matrix::new((p.weight, format), p.d).transposed(),
-            out: Matrix::new((logits, Format::F32), p.vocab),
-            alpha: p.scale,
-            beta: 0.0,
-            bias: None,
-        };
-        self.product(turn, &product)?;
+        self.launch(turn, GATHER, len, 128, (p.d, p.n, p.x, p.rows.skip(first), gathered))?;
+        let x = Matrix::new((gathered, format), p.d);
+        let weight = Matrix::new((p.weight, format), p.d).transposed();
+        let out = Matrix::new((logits, Format::F32), p.vocab);
+        let product = Product::of([len, p.vocab, p.d], x, weight, out);
+        self.product(turn, &Product { alpha: p.scale, ..product })?;
         Ok((gathered, logits))
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn head_forward(
         &self,
-        m: usize,
-        vocab: usize,
-        d: usize,
+        head: &Head<'_, CudaTensor, CudaIndex>,
         x: &CudaTensor,
-        weight: &CudaTensor,
-        rows: &CudaIndex,
-        targets: &CudaIndex,
-        temperature: f32,
-        log_p: &mut CudaTensor,
-        lse: &mut CudaTensor,
+        scores: Scores<'_, CudaTensor>,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let pass = self.pass(m, vocab, d, x, weight, rows, temperature)?;
-        let (targets, log_p, lse) =
-            (self.index(targets, m)?, self.write_exact(log_p, m)?, self.write_exact(lse, m)?);
+        let (pass, m) = (self.pass(head, x)?, head.m);
+        let (log_p, lse) = (self.write_exact(scores.log_p, m)?, self.write_exact(scores.lse, m)?);
         for first in (0..m).step_by(pass.chunk.max(1)) {
             let len = pass.chunk.min(m - first);
             let (_, logits) = self.logits(&turn, &pass, first, len)?;
-            let at = 4 * first as u64;
             self.launch(
-                c"head_scores",
+                &turn,
+                HEAD_SCORES,
                 len,
                 THREADS,
-                args![vocab, logits, targets + at, log_p + at, lse + at],
+                (pass.vocab, logits, pass.targets.skip(first), log_p.skip(first), lse.skip(first)),
             )?;
         }
-        let now = Remembered {
-            x: x.stamp(),
-            weight: weight.stamp(),
-            rows: rows.stamp(),
-            sizes: [m, vocab, d],
-            temperature: temperature.to_bits(),
-        };
-        turn.state().logits = (pass.chunk == m).then_some(now);
+        turn.state().logits = (pass.chunk == m).then(|| Remembered::of(head, x));
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn head_gradient(
         &self,
         n: usize,
-        m: usize,
-        vocab: usize,
-        d: usize,
+        head: &Head<'_, CudaTensor, CudaIndex>,
         x: &CudaTensor,
-        weight: &CudaTensor,
-        rows: &CudaIndex,
-        targets: &CudaIndex,
-        temperature: f32,
         lse: &CudaTensor,
         coefficients: &CudaTensor,
-        dx: &mut CudaTensor,
-        dweight: Option<&mut CudaTensor>,
+        HeadGradients { dx, dweight }: HeadGradients<'_, CudaTensor>,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let pass = self.pass(m, vocab, d, x, weight, rows, temperature)?;
-        let format = self.format();
-        let (targets, lse) = (self.index(targets, m)?, self.read_exact(lse, m)?);
-        let coefficients = self.read_exact(coefficients, m)?;
+        let (pass, format) = (self.pass(head, x)?, self.format());
+        let &Head { m, vocab, d, .. } = head;
+        let (lse, coefficients) = (self.read_exact(lse, m)?, self.read_exact(coefficients, m)?);
         let dweight = dweight.map(|w| self.write_exact(w, vocab * d)).transpose()?;
         let dx_at = self.write(dx, n * d)?;
-        self.clear_bytes(dx_at, n * d * format.bytes())?;
-        let now = Remembered {
-            x: x.stamp(),
-            weight: weight.stamp(),
-            rows: rows.stamp(),
-            sizes: [m, vocab, d],
-            temperature: temperature.to_bits(),
-        };
-        let remembered = turn.state().logits.take() == Some(now);
+        self.clear_bytes(&turn, dx_at, n * d * format.bytes())?;
+        let remembered = turn.state().logits.take() == Some(Remembered::of(head, x));
         for first in (0..m).step_by(pass.chunk.max(1)) {
             let len = pass.chunk.min(m - first);
             let dgathered =
@@ -186,42 +155,33 @@ impl Cuda {
             } else {
                 self.logits(&turn, &pass, first, len)?
             };
-            let at = 4 * first as u64;
             self.launch(
-                c"head_gradient",
+                &turn,
+                HEAD_GRADIENT,
                 len,
                 THREADS,
-                args![vocab, logits, targets + at, lse + at, coefficients + at],
+                (
+                    vocab,
+                    logits,
+                    pass.targets.skip(first),
+                    lse.skip(first),
+                    coefficients.skip(first),
+                ),
             )?;
             // The gradient took the place of each row's logits, and only the first part of it if it
             // is narrower.
             let gradient = Matrix::new((logits, format), vocab * 4 / format.bytes());
-            let input = Product {
-                rows: len,
-                columns: d,
-                inner: vocab,
-                x: gradient,
-                y: Matrix::new((pass.weight, format), d),
-                out: Matrix::new((dgathered, format), d),
-                alpha: pass.scale,
-                beta: 0.0,
-                bias: None,
-            };
+            let (weight, to) =
+                (Matrix::new((pass.weight, format), d), Matrix::new((dgathered, format), d));
+            let input = Product::of([len, d, vocab], gradient, weight, to);
+            let input = Product { alpha: pass.scale, ..input };
             self.product(&turn, &input)?;
-            self.launch(c"scatter", len, 128, args![d, n, dgathered, pass.rows + at, dx_at])?;
+            self.launch(&turn, SCATTER, len, 128, (d, n, dgathered, pass.rows.skip(first), dx_at))?;
             if let Some(dweight) = dweight {
-                let weight = Product {
-                    rows: vocab,
-                    columns: d,
-                    inner: len,
-                    x: gradient.transposed(),
-                    y: Matrix::new((gathered, format), d),
-                    out: Matrix::new((dweight, Format::F32), d),
-                    alpha: pass.scale,
-                    beta: 1.0,
-                    bias: None,
-                };
-                self.product(&turn, &weight)?;
+                let (x, to) =
+                    (Matrix::new((gathered, format), d), Matrix::new((dweight, Format::F32), d));
+                let weight = Product::of([vocab, d, len], gradient.transposed(), x, to);
+                self.product(&turn, &Product { alpha: pass.scale, beta: 1.0, ..weight })?;
             }
         }
         Ok(())

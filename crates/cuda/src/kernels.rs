@@ -5,9 +5,12 @@ use std::ffi::{CStr, c_void};
 
 use catamount_model::{Error, Result};
 use cudarc::driver::{result, sys};
+use half::bf16;
 
+use crate::address::{Address, Computed, Four, Slice, Stretch, Tensors};
 use crate::compile::{Compiled, compile_all};
 use crate::device::{Device, Explain};
+use crate::launch::{Arg, Grid, Kernel, MOST, Parts, Rates};
 
 /// A source file and what it holds.
 pub(crate) struct Program {
@@ -15,9 +18,21 @@ pub(crate) struct Program {
     pub source: &'static str,
     /// Whether it is written for bf16 tensor cores only.
     pub tensor_cores: bool,
-    /// Kernels, each with the shared memory it asks for at launch.
-    kernels: &'static [(&'static CStr, usize)],
+    kernels: &'static [Declared],
 }
+
+/// A kernel of a program.
+struct Declared {
+    name: &'static CStr,
+    /// The shared memory it asks for at launch.
+    shared: usize,
+    /// Its parameters' types, as the sources should have them.
+    #[cfg(test)]
+    types: &'static [&'static str],
+}
+
+/// Activations or weights.
+type At = Address<Computed>;
 
 /// Bytes of a tile of 64 rows of `dim` bf16 numbers.
 const fn tile(dim: usize) -> usize {
@@ -38,152 +53,169 @@ pub(crate) const fn lora_gradient_shared(tiles: usize) -> usize {
     4 * 16 * tiles * 66 * 4
 }
 
-macro_rules! program {
-    ($name:literal, $tensor_cores:literal, [$(($kernel:literal, $shared:expr)),* $(,)?]) => {
-        Program {
-            name: $name,
-            source: include_str!(concat!("kernels/", $name, ".cu")),
+/// Declares the kernels of every source file: a constant for each, with the types of its
+/// parameters, and the list that they are loaded from. A kernel of which there are several takes
+/// the same parameters in each.
+macro_rules! programs {
+    ($($program:ident $tensor_cores:literal {
+        $($constant:ident = $kernel:literal $(shared $shared:expr)?, $parameters:ty;)*
+    })*) => {
+        $($(pub(crate) const $constant: Kernel<$parameters> = Kernel::new($kernel);)*)*
+
+        pub(crate) const PROGRAMS: &[Program] = &[$(Program {
+            name: stringify!($program),
+            source: include_str!(concat!("kernels/", stringify!($program), ".cu")),
             tensor_cores: $tensor_cores,
-            kernels: &[$(($kernel, $shared)),*],
-        }
+            kernels: &[$(Declared {
+                name: $kernel,
+                shared: 0 $(+ $shared)?,
+                #[cfg(test)]
+                types: <$parameters as crate::launch::Parameters>::TYPES,
+            }),*],
+        }),*];
     };
 }
 
-pub(crate) const PROGRAMS: &[Program] = &[
-    program!(
-        "elementwise",
-        false,
-        [
-            (c"to_bf16", 0),
-            (c"to_f32", 0),
-            (c"axpby_f32_f32", 0),
-            (c"axpby_f32_bf16", 0),
-            (c"axpby_bf16_f32", 0),
-            (c"axpby_bf16_bf16", 0),
-            (c"randomize", 0),
-            (c"embed", 0),
-            (c"embed_backward", 0),
-            (c"swiglu", 0),
-            (c"swiglu_backward", 0),
-            (c"rope", 0),
-            (c"rotate_rows", 0),
-            (c"gather", 0),
-            (c"scatter", 0),
-            (c"cache_write", 0),
-            (c"dropout", 0),
-        ]
-    ),
-    program!(
-        "norm",
-        false,
-        [
-            (c"rms_norm", 0),
-            (c"add_rms_norm", 0),
-            (c"rms_norm_backward", 0),
-            (c"column_partials", 0),
-            (c"column_sums", 0),
-        ]
-    ),
-    program!("head", false, [(c"head_scores", 0), (c"head_gradient", 0)]),
-    program!(
-        "optimizer",
-        false,
-        [(c"adamw", 0), (c"clear", 0), (c"sum_of_squares", 0), (c"sum_partials", 0)]
-    ),
-    program!("sample", false, [(c"sample", 0)]),
-    program!(
-        "plain_attention",
-        false,
-        [
-            (c"plain_attention", 0),
-            (c"plain_query_gradient", 0),
-            (c"plain_key_value_gradient", 0),
-            (c"plain_cache_attention", 0),
-        ]
-    ),
-    program!(
-        "attention",
-        true,
-        [(c"attention_64", attention_shared(64)), (c"attention_128", attention_shared(128))]
-    ),
-    program!(
-        "attention_backward",
-        true,
-        [
-            (c"query_gradient_64", query_gradient_shared(64)),
-            (c"query_gradient_128", query_gradient_shared(128)),
-            (c"key_value_gradient_64", key_value_gradient_shared(64)),
-            (c"key_value_gradient_128", key_value_gradient_shared(128)),
-            (c"sum_key_value_parts", 0),
-        ]
-    ),
-    program!("decode", true, [(c"decode_64", 0), (c"decode_128", 0)]),
-    program!(
-        "lora",
-        true,
-        [
-            (c"transpose_parts", 0),
-            (c"lora_inner_2", 0),
-            (c"lora_inner_4", 0),
-            (c"lora_inner_6", 0),
-            (c"lora_inner_8", 0),
-            (c"lora_inner_drop_2", 0),
-            (c"lora_inner_drop_4", 0),
-            (c"lora_inner_drop_6", 0),
-            (c"lora_inner_drop_8", 0),
-            (c"lora_outer_1", 0),
-            (c"lora_outer_2", 0),
-            (c"lora_outer_3", 0),
-            (c"lora_outer_6", 0),
-            (c"lora_outer_drop_1", 0),
-            (c"lora_outer_drop_2", 0),
-            (c"lora_outer_drop_3", 0),
-            (c"lora_outer_drop_6", 0),
-            (c"lora_gradient_1", lora_gradient_shared(1)),
-            (c"lora_gradient_2", lora_gradient_shared(2)),
-            (c"lora_gradient_3", lora_gradient_shared(3)),
-            (c"lora_gradient_drop_1", lora_gradient_shared(1)),
-            (c"lora_gradient_drop_2", lora_gradient_shared(2)),
-            (c"lora_gradient_drop_3", lora_gradient_shared(3)),
-        ]
-    ),
-];
+/// Wide to narrow, narrow to wide, and the gradient of a narrow matrix; see lora.cu.
+pub(crate) type Inner = (
+    usize,
+    Parts,
+    usize,
+    At,
+    usize,
+    At,
+    At,
+    usize,
+    f32,
+    u64,
+    f32,
+    usize,
+    Address<f32>,
+    Address<u32>,
+);
+pub(crate) type Outer =
+    (usize, Parts, usize, At, usize, At, usize, At, usize, f32, u64, f32, usize);
+pub(crate) type Gradient =
+    (usize, Parts, usize, At, usize, At, usize, Address<f32>, usize, usize, f32, u64, f32);
 
-/// One kernel argument: large enough for the largest, a list of column ranges passed by value.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Arg([u64; 4]);
+/// Attention; the plain kernels take the heads' width, too.
+type Attention = (usize, usize, Address<u32>, At, At, Address<f32>, f32);
+type QueryGradient = (usize, usize, Address<u32>, At, At, Address<f32>, At, Address<f32>, At, f32);
+type KeyValueGradient =
+    (usize, usize, Address<u32>, At, Address<f32>, At, Address<f32>, At, At, f32);
+type PlainGradient = (usize, usize, usize, Address<u32>, At, At, Address<f32>, At, At, f32);
+type Decode = (usize, usize, usize, At, At, Address<Four>, At, f32);
 
-impl From<u64> for Arg {
-    fn from(x: u64) -> Self {
-        Arg([x, 0, 0, 0])
-    }
-}
-impl From<usize> for Arg {
-    /// As a C `int`; sizes are checked to fit when the operation is called.
-    fn from(x: usize) -> Self {
-        Arg([x as u32 as u64, 0, 0, 0])
-    }
-}
-impl From<f32> for Arg {
-    fn from(x: f32) -> Self {
-        Arg([u64::from(x.to_bits()), 0, 0, 0])
-    }
-}
-impl From<[i32; 8]> for Arg {
-    fn from(x: [i32; 8]) -> Self {
-        Arg(std::array::from_fn(|i| {
-            u64::from(x[2 * i] as u32) | u64::from(x[2 * i + 1] as u32) << 32
-        }))
-    }
-}
+/// Logits, temperature and top_p; uniforms; scarce tokens (where each row's begin, which, what is
+/// left of them, room for their logits and weights); what comes back.
+type Sample = (
+    usize,
+    Address<f32>,
+    f32,
+    f32,
+    Address<f32>,
+    Address<u32>,
+    Address<u32>,
+    Address<f32>,
+    Address<f32>,
+    Address<f32>,
+    Address<u32>,
+    Address<f32>,
+    Address<f32>,
+    Address<f32>,
+);
 
-/// Builds the list of arguments of a launch: addresses and element counts as `u64`, sizes as
-/// `usize`, numbers as `f32`.
-macro_rules! args {
-    ($($x:expr),* $(,)?) => { &[$($crate::kernels::Arg::from($x)),*] };
+programs! {
+    elementwise false {
+        TO_BF16 = c"to_bf16", (u64, Address<f32>, Address<bf16>);
+        ADD = c"add", (u64, At, At);
+        RANDOMIZE = c"randomize", (u64, u64, f32, At);
+        EMBED = c"embed", (usize, usize, At, Address<u32>, At);
+        EMBED_BACKWARD = c"embed_backward", (usize, usize, usize, At, Address<u32>, Address<f32>);
+        SWIGLU = c"swiglu", (usize, At, At, At);
+        SWIGLU_BACKWARD = c"swiglu_backward", (usize, At, At, At);
+        ROTATE_ROWS = c"rotate_rows",
+            (usize, usize, usize, usize, At, At, Address<u32>, Address<f32>, f32, usize, usize,
+             Address<u32>, At);
+        GATHER = c"gather", (usize, usize, At, Address<u32>, At);
+        SCATTER = c"scatter", (usize, usize, At, Address<u32>, At);
+        CACHE_WRITE = c"cache_write", (usize, usize, usize, At, Address<u32>, At);
+        DROPOUT = c"dropout", (u64, u64, f32, usize, At, At);
+    }
+    norm false {
+        RMS_NORM = c"rms_norm", (usize, f32, At, At, Address<f32>, At);
+        ADD_RMS_NORM = c"add_rms_norm", (usize, f32, At, At, At, At, At, Address<f32>, At);
+        RMS_NORM_BACKWARD = c"rms_norm_backward", (usize, At, At, Address<f32>, At, At);
+        COLUMN_PARTIALS = c"column_partials",
+            (usize, usize, At, At, Address<f32>, Address<f32>);
+        COLUMN_SUMS = c"column_sums", (usize, usize, Address<f32>, Address<f32>);
+    }
+    head false {
+        HEAD_SCORES = c"head_scores",
+            (usize, Address<f32>, Address<u32>, Address<f32>, Address<f32>);
+        HEAD_GRADIENT = c"head_gradient",
+            (usize, Address<f32>, Address<u32>, Address<f32>, Address<f32>);
+    }
+    optimizer false {
+        ADAMW = c"adamw", (Address<Tensors>, Rates);
+        CLEAR = c"clear", (Address<Stretch>,);
+        SUM_OF_SQUARES = c"sum_of_squares", (Address<Slice>, Address<f64>);
+        SUM_PARTIALS = c"sum_partials", (u64, Address<f64>, Address<f64>);
+    }
+    sample false {
+        SAMPLE = c"sample", Sample;
+    }
+    plain_attention false {
+        PLAIN_ATTENTION = c"plain_attention",
+            (usize, usize, usize, Address<u32>, At, At, Address<f32>, f32);
+        PLAIN_QUERY_GRADIENT = c"plain_query_gradient", PlainGradient;
+        PLAIN_KEY_VALUE_GRADIENT = c"plain_key_value_gradient", PlainGradient;
+        PLAIN_CACHE_ATTENTION = c"plain_cache_attention",
+            (usize, usize, usize, usize, At, At, Address<Four>, At, f32);
+    }
+    attention true {
+        ATTENTION_64 = c"attention_64" shared attention_shared(64), Attention;
+        ATTENTION_128 = c"attention_128" shared attention_shared(128), Attention;
+    }
+    attention_backward true {
+        QUERY_GRADIENT_64 = c"query_gradient_64" shared query_gradient_shared(64), QueryGradient;
+        QUERY_GRADIENT_128 = c"query_gradient_128" shared query_gradient_shared(128), QueryGradient;
+        KEY_VALUE_GRADIENT_64 = c"key_value_gradient_64" shared key_value_gradient_shared(64),
+            KeyValueGradient;
+        KEY_VALUE_GRADIENT_128 = c"key_value_gradient_128" shared key_value_gradient_shared(128),
+            KeyValueGradient;
+        SUM_KEY_VALUE_PARTS = c"sum_key_value_parts", (u64, usize, usize, usize, At, At);
+    }
+    decode true {
+        DECODE_64 = c"decode_64", Decode;
+        DECODE_128 = c"decode_128", Decode;
+    }
+    lora true {
+        TRANSPOSE_PARTS = c"transpose_parts", (Parts, usize, At, At);
+        LORA_INNER_2 = c"lora_inner_2", Inner;
+        LORA_INNER_4 = c"lora_inner_4", Inner;
+        LORA_INNER_6 = c"lora_inner_6", Inner;
+        LORA_INNER_8 = c"lora_inner_8", Inner;
+        LORA_INNER_DROP_2 = c"lora_inner_drop_2", Inner;
+        LORA_INNER_DROP_4 = c"lora_inner_drop_4", Inner;
+        LORA_INNER_DROP_6 = c"lora_inner_drop_6", Inner;
+        LORA_INNER_DROP_8 = c"lora_inner_drop_8", Inner;
+        LORA_OUTER_1 = c"lora_outer_1", Outer;
+        LORA_OUTER_2 = c"lora_outer_2", Outer;
+        LORA_OUTER_3 = c"lora_outer_3", Outer;
+        LORA_OUTER_6 = c"lora_outer_6", Outer;
+        LORA_OUTER_DROP_1 = c"lora_outer_drop_1", Outer;
+        LORA_OUTER_DROP_2 = c"lora_outer_drop_2", Outer;
+        LORA_OUTER_DROP_3 = c"lora_outer_drop_3", Outer;
+        LORA_OUTER_DROP_6 = c"lora_outer_drop_6", Outer;
+        LORA_GRADIENT_1 = c"lora_gradient_1" shared lora_gradient_shared(1), Gradient;
+        LORA_GRADIENT_2 = c"lora_gradient_2" shared lora_gradient_shared(2), Gradient;
+        LORA_GRADIENT_3 = c"lora_gradient_3" shared lora_gradient_shared(3), Gradient;
+        LORA_GRADIENT_DROP_1 = c"lora_gradient_drop_1" shared lora_gradient_shared(1), Gradient;
+        LORA_GRADIENT_DROP_2 = c"lora_gradient_drop_2" shared lora_gradient_shared(2), Gradient;
+        LORA_GRADIENT_DROP_3 = c"lora_gradient_drop_3" shared lora_gradient_shared(3), Gradient;
+    }
 }
-pub(crate) use args;
 
 pub(crate) struct Kernels {
     functions: HashMap<&'static CStr, sys::CUfunction>,
@@ -191,6 +223,7 @@ pub(crate) struct Kernels {
 
 // SAFETY: functions are handles of the driver, usable from any thread.
 unsafe impl Send for Kernels {}
+// SAFETY: as above.
 unsafe impl Sync for Kernels {}
 
 impl Kernels {
@@ -204,7 +237,7 @@ impl Kernels {
             unsafe {
                 let module = result::module::load_data(image.as_ptr().cast::<c_void>())
                     .explain(&format!("loading {name}.cu"))?;
-                for (kernel, shared) in program.kernels {
+                for Declared { name: kernel, shared, .. } in program.kernels {
                     let function = result::module::get_function(module, (*kernel).to_owned())
                         .explain(&format!("finding {} in {name}.cu", kernel.to_string_lossy()))?;
                     if *shared > 0 {
@@ -231,10 +264,8 @@ impl Kernels {
     pub fn launch(
         &self,
         device: &Device,
-        kernel: &'static CStr,
-        grid: (usize, usize, usize),
-        block: usize,
-        shared: usize,
+        kernel: &CStr,
+        Grid { blocks: grid, threads, shared }: Grid,
         args: &[Arg],
     ) -> Result<()> {
         if grid.0 * grid.1 * grid.2 == 0 {
@@ -250,22 +281,113 @@ impl Kernels {
             .functions
             .get(kernel)
             .ok_or_else(|| Error::Device(format!("no kernel {kernel:?} in this precision")))?;
-        let mut pointers: [*mut c_void; 24] = [std::ptr::null_mut(); 24];
+        let mut pointers = [std::ptr::null_mut::<c_void>(); MOST];
         for (pointer, arg) in pointers.iter_mut().zip(args) {
             *pointer = (&raw const arg.0).cast_mut().cast();
         }
-        // SAFETY: the callers in this crate pass what the kernel declares, with buffers checked to
-        // be long enough.
+        // SAFETY: the arguments are of the types that the kernel is declared with, and the callers
+        // in this crate have checked that buffers are long enough.
         unsafe {
             result::launch_kernel(
                 function,
                 (grid.0 as u32, grid.1 as u32, grid.2 as u32),
-                (block as u32, 1, 1),
+                (threads as u32, 1, 1),
                 shared as u32,
                 device.current(),
                 &mut pointers[..args.len()],
             )
         }
         .explain(&format!("launching {}", kernel.to_string_lossy()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text between a `(` at the start and its `)`, and what follows.
+    fn parenthesised(text: &str) -> (&str, &str) {
+        let mut depth = 0;
+        for (at, c) in text.char_indices() {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            if depth == 0 {
+                return (&text[1..at], &text[at + 1..]);
+            }
+        }
+        panic!("no end of {text}");
+    }
+
+    /// The types of a list of parameters, without `const` and names.
+    fn types(parameters: &str) -> Vec<String> {
+        let kind = |parameter: &str| {
+            let words: Vec<&str> = parameter.split_whitespace().collect();
+            let words = words.strip_prefix(&["const"]).unwrap_or(&words);
+            words[..words.len() - 1].concat()
+        };
+        parameters.split(',').map(kind).collect()
+    }
+
+    /// Every kernel of a source with the types of its parameters. Those that a macro defines are
+    /// named by its calls.
+    fn kernels(source: &str) -> Vec<(String, Vec<String>)> {
+        let source = source.replace("\\\n", " ");
+        let mut found = Vec::new();
+        for piece in source.split("extern \"C\" __global__ void").skip(1) {
+            let mut rest = piece.trim_start();
+            if let Some(bounds) = rest.strip_prefix("__launch_bounds__") {
+                rest = parenthesised(bounds).1.trim_start();
+            }
+            let open = rest.find('(').expect("parameters");
+            let (name, types) = (rest[..open].trim(), types(parenthesised(&rest[open..]).0));
+            let before = &source[..piece.as_ptr() as usize - source.as_ptr() as usize];
+            let define = before.lines().last().filter(|line| line.starts_with("#define"));
+            let Some(define) = define.map(|line| &line["#define ".len()..]) else {
+                found.push((name.to_string(), types));
+                continue;
+            };
+            let open = define.find('(').expect("a macro with parameters");
+            let (called, formal) = (&define[..=open], parenthesised(&define[open..]).0);
+            for call in source.lines().filter(|line| line.starts_with(called)) {
+                let actual = parenthesised(&call[open..]).0;
+                let mut name = name.to_string();
+                for (formal, actual) in formal.split(',').zip(actual.split(',')) {
+                    let (formal, actual) = (formal.trim(), actual.trim());
+                    name = name.replace(&format!("##{formal}"), actual);
+                    name = if name == formal { actual.to_string() } else { name };
+                }
+                found.push((name, types.clone()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn declarations_are_those_of_the_sources() {
+        for program in PROGRAMS {
+            let sources = kernels(program.source);
+            for declared in program.kernels {
+                let name = declared.name.to_str().unwrap();
+                let (_, types) = sources
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .unwrap_or_else(|| panic!("no {name} in {}.cu", program.name));
+                // Programs for tensor cores are only compiled where activations are bf16.
+                let same = |(declared, source): (&&str, &String)| {
+                    source == declared
+                        || program.tensor_cores && *declared == "T*" && source == "bf16*"
+                };
+                assert!(
+                    types.len() == declared.types.len()
+                        && declared.types.iter().zip(types).all(same),
+                    "{name} takes {types:?} in {}.cu and is declared with {:?}",
+                    program.name,
+                    declared.types
+                );
+            }
+            for (name, _) in &sources {
+                let declared = program.kernels.iter().any(|k| k.name.to_str() == Ok(name));
+                assert!(declared, "{name} in {}.cu is not declared", program.name);
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use catamount_cuda::Cuda;
-//! use catamount_model::Backend;
+//! use catamount_model::Memory;
 //!
 //! match Cuda::new(0) {
 //!     Ok(cuda) => println!("{}", cuda.describe()),
@@ -16,6 +16,7 @@
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+mod address;
 mod attention;
 mod backend;
 mod choice;
@@ -26,9 +27,11 @@ mod device;
 mod graph;
 mod head;
 mod kernels;
+mod launch;
 mod linear;
 mod lora;
 mod matmul;
+mod optimizer;
 mod pending;
 mod plain_lora;
 mod plan;
@@ -38,6 +41,7 @@ mod sampling;
 mod staging;
 mod tensor;
 mod transfer;
+mod turn;
 
 pub use compile::{Compiled, compile_all, compiler_version};
 pub use cuda::{Cuda, Precision};

@@ -1,25 +1,25 @@
 //! Linear maps and their gradients.
 
-use catamount_model::Result;
+use catamount_model::{Affine, Result, Shape};
 
-use crate::cuda::{Cuda, Turn, long_enough};
-use crate::kernels::args;
+use crate::address::{Address, Computed};
+use crate::cuda::{Cuda, long_enough};
+use crate::kernels::{COLUMN_PARTIALS, COLUMN_SUMS};
+use crate::launch::Grid;
 use crate::matmul::{Matrix, Product};
 use crate::tensor::CudaTensor;
+use crate::turn::Ready;
 
 impl Cuda {
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn linear_forward(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        map: Affine<'_, CudaTensor>,
         x: &CudaTensor,
-        weight: &CudaTensor,
-        bias: Option<&CudaTensor>,
         y: &mut CudaTensor,
     ) -> Result<()> {
         let turn = self.turn()?;
+        let Affine { shape: Shape { outputs, inputs }, weight, bias } = map;
         let operands = [x.numbers.id, y.numbers.id];
         let x = Matrix::new((self.read(x, n * inputs)?, self.format()), inputs);
         let weight = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);
@@ -27,51 +27,31 @@ impl Cuda {
         long_enough(y.len, n * outputs)?;
         y.version += 1;
         let out = Matrix::new(y.computed(), outputs);
-        let (rows, columns, inner) = (n, outputs, inputs);
-        let product = Product {
-            rows,
-            columns,
-            inner,
-            x,
-            y: weight.transposed(),
-            out,
-            alpha: 1.0,
-            beta: 0.0,
-            bias,
-        };
-        self.queue_product(&turn, product, operands)
+        let product =
+            Product { bias, ..Product::of([n, outputs, inputs], x, weight.transposed(), out) };
+        self.leave_product(turn, product, operands)
     }
 
     pub(crate) fn linear_input_gradient(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        map: Affine<'_, CudaTensor>,
         dy: &CudaTensor,
-        weight: &CudaTensor,
         dx: &mut CudaTensor,
     ) -> Result<()> {
-        let turn = self.turn_beside()?;
-        if turn.state().read_beside.contains(&dx.numbers.id) {
-            self.join_loose()?;
-        }
-        self.flush(&turn)?;
+        let turn = self.turn_beside()?.writing(&[dx.numbers.id])?.settle()?;
+        let Shape { outputs, inputs } = map.shape;
         let operands = [dy.numbers.id, dx.numbers.id];
         let x = Matrix::new((self.read(dy, n * outputs)?, self.format()), outputs);
-        let y = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);
+        let y = Matrix::new((self.read(map.weight, outputs * inputs)?, self.format()), inputs);
         let out = Matrix::new((self.write(dx, n * inputs)?, self.format()), inputs);
-        let (rows, columns, inner) = (n, inputs, outputs);
-        let product =
-            Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None };
-        self.queue_product(&turn, product, operands)
+        self.leave_product(turn, Product::of([n, inputs, outputs], x, y, out), operands)
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn linear_weight_gradient(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        Shape { outputs, inputs }: Shape,
         dy: &CudaTensor,
         x: &CudaTensor,
         dweight: &mut CudaTensor,
@@ -81,36 +61,32 @@ impl Cuda {
         let gradient = self.read(dy, n * outputs)?;
         let left = Matrix::new((gradient, self.format()), outputs).transposed();
         let y = Matrix::new((self.read(x, n * inputs)?, self.format()), inputs);
-        self.write_exact(dweight, outputs * inputs)?;
-        let out = Matrix::new((dweight.numbers.pointer(), dweight.format), inputs);
-        let (rows, columns, inner) = (outputs, inputs, n);
-        self.product(
-            &turn,
-            &Product { rows, columns, inner, x: left, y, out, alpha: 1.0, beta: 1.0, bias: None },
-        )?;
+        let gradients = self.write_exact(dweight, outputs * inputs)?;
+        let out = Matrix::new((gradients, dweight.format), inputs);
+        let product = Product::of([outputs, inputs, n], left, y, out);
+        self.product(&turn, &Product { beta: 1.0, ..product })?;
         if let Some(dbias) = dbias {
             let sums = self.write_exact(dbias, outputs)?;
-            self.add_column_sums(&turn, n, outputs, gradient, 0, 0, sums)?;
+            self.add_column_sums(&turn, [n, outputs], gradient, None, sums)?;
         }
         Ok(())
     }
 
-    /// Adds to `sums` the sum over rows of `dout`, or of `dout * x * rstd` where `x` is not null.
-    #[allow(clippy::too_many_arguments)]
+    /// Adds to `sums` the sum over `n` rows of `dout`, or of `dout * x * rstd` where there are
+    /// these.
     pub(crate) fn add_column_sums(
         &self,
-        turn: &Turn<'_>,
-        n: usize,
-        d: usize,
-        dout: u64,
-        x: u64,
-        rstd: u64,
-        sums: u64,
+        turn: &Ready<'_>,
+        [n, d]: [usize; 2],
+        dout: Address<Computed>,
+        normed: Option<(Address<Computed>, Address<f32>)>,
+        sums: Address<f32>,
     ) -> Result<()> {
         let slices = n.clamp(1, 128);
         let partials = self.scratch(turn, "column partials", slices * d * 4)?;
-        let grid = (d.div_ceil(128), slices, 1);
-        self.launch_box(c"column_partials", grid, 128, 0, args![n, d, dout, x, rstd, partials])?;
-        self.launch(c"column_sums", d.div_ceil(128), 128, args![d, slices, partials, sums])
+        let (x, rstd) = normed.unwrap_or((Address::NULL, Address::NULL));
+        let grid = Grid::of((d.div_ceil(128), slices, 1), 128);
+        self.launch_box(turn, COLUMN_PARTIALS, grid, (n, d, dout, x, rstd, partials))?;
+        self.launch(turn, COLUMN_SUMS, d.div_ceil(128), 128, (d, slices, partials, sums))
     }
 }

@@ -1,85 +1,133 @@
 //! LoRA's products. The fused kernels serve the usual shapes in bf16; the rest goes through plain
 //! products (`plain_lora.rs`).
 
-use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-use catamount_model::{Dropout, Error, Lora, Result};
+use catamount_model::{Dropout, Error, Lora, LoraGradients, Result};
 
+use crate::address::{Address, Computed};
 use crate::correction::Correction;
-use crate::cuda::{Cuda, Turn};
+use crate::cuda::Cuda;
 use crate::device::Side;
-use crate::kernels::{args, lora_gradient_shared};
+use crate::kernels::{
+    Gradient, Inner, LORA_GRADIENT_1, LORA_GRADIENT_2, LORA_GRADIENT_3, LORA_GRADIENT_DROP_1,
+    LORA_GRADIENT_DROP_2, LORA_GRADIENT_DROP_3, LORA_INNER_2, LORA_INNER_4, LORA_INNER_6,
+    LORA_INNER_8, LORA_INNER_DROP_2, LORA_INNER_DROP_4, LORA_INNER_DROP_6, LORA_INNER_DROP_8,
+    LORA_OUTER_1, LORA_OUTER_2, LORA_OUTER_3, LORA_OUTER_6, LORA_OUTER_DROP_1, LORA_OUTER_DROP_2,
+    LORA_OUTER_DROP_3, LORA_OUTER_DROP_6, Outer, TRANSPOSE_PARTS, lora_gradient_shared,
+};
+use crate::launch::{Grid, Kernel, Parts};
 use crate::matmul::Product;
 use crate::pending::Pending;
+use crate::plain_lora::Gradients;
 use crate::tensor::{CudaTensor, Format};
-
-/// Column ranges as the kernels take them: four starts, four lengths.
-pub(crate) type Parts = [i32; 8];
+use crate::turn::Ready;
 
 /// The addresses of a LoRA operation, checked.
 pub(crate) struct Site<'a> {
     pub n: usize,
     pub lora: &'a Lora<'a, CudaTensor>,
-    pub a: u64,
-    pub b: u64,
+    pub a: Address<Computed>,
+    pub b: Address<Computed>,
     /// Columns of `t`.
     pub width: usize,
     pub key: u64,
     pub p: f32,
 }
 
+/// One of an adapter's two matrices as the kernels go through it: between `count` ranges of wide
+/// columns, the longest of them `longest`, and `depth` narrow ones for each.
+pub(crate) struct Factor {
+    matrix: Address<Computed>,
+    parts: Parts,
+    count: usize,
+    depth: usize,
+    longest: usize,
+    /// Elements from one row of the wide matrix to the next.
+    stride: usize,
+    /// Elements of the gradient from one wide column to the next, and from one narrow one.
+    steps: [usize; 2],
+    /// Whether the wide columns are the matrix's own.
+    down: bool,
+    /// Multiplies results.
+    scale: f32,
+    /// Dropout of the wide matrix.
+    p: f32,
+}
+
 impl Site<'_> {
-    fn parts(&self) -> Parts {
+    /// A: from all of the input's columns, which dropout may thin out, to `t`.
+    fn a(&self) -> Factor {
+        let inputs = self.lora.inputs;
+        Factor {
+            matrix: self.a,
+            parts: Parts([0, 0, 0, 0, inputs as i32, 0, 0, 0]),
+            count: 1,
+            depth: self.width,
+            longest: inputs,
+            stride: inputs,
+            steps: [1, inputs],
+            down: true,
+            // What survives dropout is divided by its share.
+            scale: 1.0 / (1.0 - self.p),
+            p: self.p,
+        }
+    }
+
+    /// B: from a part's columns of `t` to its columns of the output.
+    fn b(&self) -> Factor {
+        let Lora { rank, scale, outputs, parts: ranges, .. } = *self.lora;
         let mut parts = [0; 8];
-        for (i, part) in self.lora.parts.iter().enumerate() {
+        for (i, part) in ranges.iter().enumerate() {
             (parts[i], parts[4 + i]) = (part.start as i32, part.len() as i32);
         }
-        parts
+        Factor {
+            matrix: self.b,
+            parts: Parts(parts),
+            count: ranges.len(),
+            depth: rank,
+            longest: ranges.iter().map(|p| p.len()).max().unwrap_or(0),
+            stride: outputs,
+            steps: [rank, 1],
+            down: false,
+            scale,
+            p: 0.0,
+        }
     }
 
-    /// All columns of the input as one part.
-    fn whole(&self) -> Parts {
-        [0, 0, 0, 0, self.lora.inputs as i32, 0, 0, 0]
-    }
-
-    fn longest(&self) -> usize {
-        self.lora.parts.iter().map(|p| p.len()).max().unwrap_or(0)
-    }
-
-    /// What survives dropout is divided by this.
-    fn kept(&self) -> f32 {
-        1.0 - self.p
+    /// Output columns that have an adapter.
+    fn adapted(&self) -> usize {
+        self.lora.parts.iter().map(|p| p.len()).sum()
     }
 }
 
 /// Kernels by the tiles they cover, without and with dropout.
-type Variants<const N: usize> = [(usize, &'static CStr, &'static CStr); N];
+type Variants<P, const N: usize> = [(usize, Kernel<P>, Kernel<P>); N];
 
-const INNER: Variants<4> = [
-    (2, c"lora_inner_2", c"lora_inner_drop_2"),
-    (4, c"lora_inner_4", c"lora_inner_drop_4"),
-    (6, c"lora_inner_6", c"lora_inner_drop_6"),
-    (8, c"lora_inner_8", c"lora_inner_drop_8"),
+const INNER: Variants<Inner, 4> = [
+    (2, LORA_INNER_2, LORA_INNER_DROP_2),
+    (4, LORA_INNER_4, LORA_INNER_DROP_4),
+    (6, LORA_INNER_6, LORA_INNER_DROP_6),
+    (8, LORA_INNER_8, LORA_INNER_DROP_8),
 ];
-const OUTER: Variants<4> = [
-    (1, c"lora_outer_1", c"lora_outer_drop_1"),
-    (2, c"lora_outer_2", c"lora_outer_drop_2"),
-    (3, c"lora_outer_3", c"lora_outer_drop_3"),
-    (6, c"lora_outer_6", c"lora_outer_drop_6"),
+const OUTER: Variants<Outer, 4> = [
+    (1, LORA_OUTER_1, LORA_OUTER_DROP_1),
+    (2, LORA_OUTER_2, LORA_OUTER_DROP_2),
+    (3, LORA_OUTER_3, LORA_OUTER_DROP_3),
+    (6, LORA_OUTER_6, LORA_OUTER_DROP_6),
 ];
-const GRADIENT: Variants<3> = [
-    (1, c"lora_gradient_1", c"lora_gradient_drop_1"),
-    (2, c"lora_gradient_2", c"lora_gradient_drop_2"),
-    (3, c"lora_gradient_3", c"lora_gradient_drop_3"),
+const GRADIENT: Variants<Gradient, 3> = [
+    (1, LORA_GRADIENT_1, LORA_GRADIENT_DROP_1),
+    (2, LORA_GRADIENT_2, LORA_GRADIENT_DROP_2),
+    (3, LORA_GRADIENT_3, LORA_GRADIENT_DROP_3),
 ];
 
 /// The smallest of the tile counts a kernel exists for that covers `wanted`, else the largest.
-fn variant<const N: usize>(
-    kernels: Variants<N>,
+fn variant<P, const N: usize>(
+    kernels: Variants<P, N>,
     wanted: usize,
     drop: bool,
-) -> (usize, &'static CStr) {
+) -> (usize, Kernel<P>) {
     let (tiles, plain, dropping) =
         *kernels.iter().find(|(tiles, ..)| *tiles >= wanted).unwrap_or(&kernels[N - 1]);
     (tiles, if drop { dropping } else { plain })
@@ -134,9 +182,9 @@ impl Cuda {
         t: &mut CudaTensor,
         y: &mut CudaTensor,
     ) -> Result<()> {
-        let turn = self.turn_to_wait()?;
-        let waiting = self.take_product(&turn, [x.numbers.id, y.numbers.id])?;
-        let (s, y_id) = (self.site(n, lora)?, y.numbers.id);
+        let y_id = y.numbers.id;
+        let (turn, waiting) = self.turn_to_wait()?.take_product([x.numbers.id, y_id])?;
+        let s = self.site(n, lora)?;
         let (x, t, y) = (
             self.read(x, n * lora.inputs)?,
             self.write(t, n * s.width)?,
@@ -144,142 +192,68 @@ impl Cuda {
         );
         if !self.fused(&s) {
             waiting.map_or(Ok(()), |product| self.product(&turn, &product))?;
-            self.flush(&turn)?;
             return self.lora_forward_plain(&turn, &s, x, t, y);
         }
         // A result that is no wider than the input is quickly added to afterwards, by whatever
         // reads it next; and with few rows every result is.
         if let Some(product) = waiting.filter(|_| n <= BESIDE || outputs_are_narrow(lora)) {
-            return self.lora_beside(&turn, &s, &product, x, t, (y_id, y));
+            let correction = self.lora_beside(&turn, &s, &product, [x, t], (y_id, y))?;
+            turn.leave(Pending::Correction(correction));
+            return Ok(());
         }
-        self.lora_inner(
-            &turn,
-            &s,
-            s.whole(),
-            1,
-            s.width,
-            (x, lora.inputs),
-            s.a,
-            t,
-            1.0 / s.kept(),
-            s.p,
-        )?;
+        self.lora_inner(&turn, &s, &s.a(), x, s.a, t)?;
         // Written first and added to by the product, if the parts leave no column out.
-        let first =
-            waiting.filter(|_| lora.parts.iter().map(|p| p.len()).sum::<usize>() == lora.outputs);
+        let first = waiting.filter(|_| s.adapted() == lora.outputs);
         if let (None, Some(product)) = (&first, &waiting) {
             self.product(&turn, product)?;
         }
-        let (m, to, add) = ((s.b, false), (y, lora.outputs), first.is_none());
-        self.lora_outer(
-            &s,
-            s.parts(),
-            lora.parts.len(),
-            lora.rank,
-            s.longest(),
-            t,
-            m,
-            to,
-            lora.scale,
-            0.0,
-            add,
-        )?;
+        self.lora_outer(&turn, &s, &s.b(), t, y, first.is_none())?;
         if let Some(product) = first {
             self.product(&turn, &Product { beta: 1.0, ..product })?;
         }
-        self.flush(&turn)
+        Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn lora_gradients(
         &self,
         n: usize,
         lora: &Lora<'_, CudaTensor>,
-        x: &CudaTensor,
-        t: &CudaTensor,
+        inner: catamount_model::Inner<'_, CudaTensor>,
         dy: &CudaTensor,
         dx: &mut CudaTensor,
-        da: &mut CudaTensor,
-        db: &mut CudaTensor,
+        gradients: LoraGradients<'_, CudaTensor>,
     ) -> Result<()> {
-        let turn = self.turn_beside()?;
-        let waiting = self.take_product(&turn, [dy.numbers.id, dx.numbers.id])?;
+        let operands = [dy.numbers.id, dx.numbers.id];
+        let turn = self.turn_beside()?.writing(&[dx.numbers.id])?;
+        let (turn, waiting) = turn.take_product(operands)?;
         let s = self.site(n, lora)?;
-        let (parts, rank, inputs, outputs) =
-            (lora.parts.len(), lora.rank, lora.inputs, lora.outputs);
-        let ids = [x.numbers.id, t.numbers.id, dy.numbers.id];
-        let rows: usize = lora.parts.iter().map(|p| p.len()).sum();
-        let (x, t, dy) =
-            (self.read(x, n * inputs)?, self.read(t, n * s.width)?, self.read(dy, n * outputs)?);
-        let (dx, da) = (self.write(dx, n * inputs)?, self.write_exact(da, s.width * inputs)?);
-        let db = self.write_exact(db, rows * rank)?;
+        let (inputs, outputs, rows) = (lora.inputs, lora.outputs, s.adapted());
+        let ids = [inner.x.numbers.id, inner.t.numbers.id, dy.numbers.id];
+        let (x, t) = (self.read(inner.x, n * inputs)?, self.read(inner.t, n * s.width)?);
+        let (dy, dx) = (self.read(dy, n * outputs)?, self.write(dx, n * inputs)?);
+        let da = self.write_exact(gradients.da, s.width * inputs)?;
+        let db = self.write_exact(gradients.db, rows * lora.rank)?;
         let dt = self.scratch(&turn, "lora dt", n * s.width * self.format().bytes())?;
         if !self.fused(&s) {
             self.join_loose()?;
             waiting.map_or(Ok(()), |product| self.product(&turn, &product))?;
-            self.flush(&turn)?;
-            return self.lora_gradients_plain(&turn, &s, x, t, dy, dx, da, db, dt);
+            let buffers = Gradients { x, t, dy, dx, da, db, dt };
+            return self.lora_gradients_plain(&turn, &s, buffers);
         }
-        let bt = self.scratch(&turn, "lora b transposed", rows * rank * 2)?;
-        self.lora_partials(&turn, &s, s.parts(), parts, rank)?;
-        let kept = 1.0 / s.kept();
+        let bt = self.scratch(&turn, "lora b transposed", rows * lora.rank * 2)?;
+        let (a, b) = (s.a(), s.b());
+        self.lora_partials(&turn, &s, &b)?;
         let narrow = || {
-            let grid = (s.longest().div_ceil(256), parts, 1);
-            self.launch_box(c"transpose_parts", grid, 256, 0, args![s.parts(), rank, s.b, bt])?;
-            self.lora_inner(
-                &turn,
-                &s,
-                s.parts(),
-                parts,
-                rank,
-                (dy, outputs),
-                bt,
-                dt,
-                lora.scale,
-                0.0,
-            )
+            let grid = Grid::of((b.longest.div_ceil(256), b.count, 1), 256);
+            let list = (b.parts, lora.rank, s.b, bt);
+            self.launch_box(&turn, TRANSPOSE_PARTS, grid, list)?;
+            self.lora_inner(&turn, &s, &b, dy, bt, dt)
         };
         let gradients = || {
-            self.lora_gradient(
-                &s,
-                s.whole(),
-                1,
-                s.width,
-                inputs,
-                (x, inputs),
-                dt,
-                (da, 1, inputs),
-                kept,
-                s.p,
-            )?;
-            self.lora_gradient(
-                &s,
-                s.parts(),
-                parts,
-                rank,
-                s.longest(),
-                (dy, outputs),
-                t,
-                (db, rank, 1),
-                lora.scale,
-                0.0,
-            )
+            self.lora_gradient(&turn, &s, &a, x, dt, da)?;
+            self.lora_gradient(&turn, &s, &b, dy, t, db)
         };
-        let outer = |add| {
-            self.lora_outer(
-                &s,
-                s.whole(),
-                1,
-                s.width,
-                inputs,
-                dt,
-                (s.a, true),
-                (dx, inputs),
-                kept,
-                s.p,
-                add,
-            )
-        };
+        let outer = |add| self.lora_outer(&turn, &s, &a, dt, dx, add);
         // What the large product does not need fills what it leaves idle. Its result is added to
         // afterwards if it is the narrower matrix, which costs less than waiting for dt.
         let first = waiting.filter(|_| outputs >= inputs);
@@ -311,7 +285,7 @@ impl Cuda {
         if first.is_some() {
             outer(true)?;
         }
-        self.flush(&turn)
+        Ok(())
     }
 
     /// The forward pass beside the product. With few rows it takes less time than the weights take
@@ -319,48 +293,22 @@ impl Cuda {
     /// anyway, and adds the adapter's part to it.
     fn lora_beside(
         &self,
-        turn: &Turn<'_>,
+        turn: &Ready<'_>,
         s: &Site<'_>,
         product: &Product,
-        x: u64,
-        t: u64,
-        (y_id, y): (u64, u64),
-    ) -> Result<()> {
-        let Lora { rank, scale, inputs, outputs, parts, .. } = *s.lora;
-        let len = s.n * outputs;
+        [x, t]: [Address<Computed>; 2],
+        (y_id, y): (u64, Address<Computed>),
+    ) -> Result<Correction> {
+        let len = s.n * s.lora.outputs;
         let part = self.scratch(turn, "adapter part", 2 * len)?;
-        let covered = parts.iter().map(|p| p.len()).sum::<usize>() == outputs;
-        self.lora_partials(turn, s, s.whole(), 1, s.width)?;
+        let (a, b) = (s.a(), s.b());
+        self.lora_partials(turn, s, &a)?;
         let work = || {
-            if !covered {
-                self.clear_bytes(part, 2 * len)?;
+            if s.adapted() < s.lora.outputs {
+                self.clear_bytes(turn, part, 2 * len)?;
             }
-            self.lora_inner(
-                turn,
-                s,
-                s.whole(),
-                1,
-                s.width,
-                (x, inputs),
-                s.a,
-                t,
-                1.0 / s.kept(),
-                s.p,
-            )?;
-            let to = (part, outputs);
-            self.lora_outer(
-                s,
-                s.parts(),
-                parts.len(),
-                rank,
-                s.longest(),
-                t,
-                (s.b, false),
-                to,
-                scale,
-                0.0,
-                false,
-            )
+            self.lora_inner(turn, s, &a, x, s.a, t)?;
+            self.lora_outer(turn, s, &b, t, part, false)
         };
         self.fork(turn)?;
         let side = if s.n <= BESIDE { Side::Ahead } else { Side::Behind };
@@ -373,23 +321,15 @@ impl Cuda {
         };
         self.join(turn, side)?;
         launched.and(beside)?;
-        self.flush(turn)?;
-        self.leave(turn, Pending::Correction(Correction { y_id, y, part, len }));
-        Ok(())
+        Ok(Correction { y_id, y, part, len })
     }
 
     /// How an inner product is cut: the tiles a kernel covers, groups of rows and columns, and
     /// slices.
-    fn slices(
-        &self,
-        s: &Site<'_>,
-        parts: Parts,
-        count: usize,
-        rows_of_m: usize,
-    ) -> (usize, usize, usize) {
-        let (tiles, _) = variant(INNER, rows_of_m.div_ceil(8), false);
-        let groups = s.n.div_ceil(32) * count * rows_of_m.div_ceil(8 * tiles);
-        let chunks = parts[4..].iter().max().map_or(0, |len| *len as usize).div_ceil(256);
+    fn slices(&self, s: &Site<'_>, f: &Factor) -> (usize, usize, usize) {
+        let (tiles, _) = variant(INNER, f.depth.div_ceil(8), false);
+        let groups = s.n.div_ceil(32) * f.count * f.depth.div_ceil(8 * tiles);
+        let chunks = f.longest.div_ceil(256);
         // With few rows, slices as thin as they come; with many, thick enough that adding them up
         // does not matter.
         let least = if groups < 32 { 1 } else { 3 };
@@ -403,101 +343,89 @@ impl Cuda {
 
     /// The place for the slices of an inner product, which must be taken before it is queued beside
     /// something.
-    fn lora_partials(
-        &self,
-        turn: &Turn<'_>,
-        s: &Site<'_>,
-        parts: Parts,
-        count: usize,
-        rows_of_m: usize,
-    ) -> Result<u64> {
-        let (tiles, groups, slices) = self.slices(s, parts, count, rows_of_m);
+    fn lora_partials(&self, turn: &Ready<'_>, s: &Site<'_>, f: &Factor) -> Result<Address<f32>> {
+        let (tiles, groups, slices) = self.slices(s, f);
         if slices > 1 {
             self.scratch(turn, "lora partials", groups * slices * 32 * tiles * 8 * 4)
         } else {
-            Ok(0)
+            Ok(Address::NULL)
         }
     }
 
-    /// Wide to narrow; see `inner` in lora.cu.
-    #[allow(clippy::too_many_arguments)]
+    /// Wide to narrow, `x` times the rows of `m`; see `inner` in lora.cu.
     fn lora_inner(
         &self,
-        turn: &Turn<'_>,
+        turn: &Ready<'_>,
         s: &Site<'_>,
-        parts: Parts,
-        count: usize,
-        rows_of_m: usize,
-        (x, x_stride): (u64, usize),
-        m: u64,
-        t: u64,
-        factor: f32,
-        p: f32,
+        f: &Factor,
+        x: Address<Computed>,
+        m: Address<Computed>,
+        t: Address<Computed>,
     ) -> Result<()> {
-        let (_, kernel) = variant(INNER, rows_of_m.div_ceil(8), p > 0.0);
-        let (tiles, _, slices) = self.slices(s, parts, count, rows_of_m);
-        let (rows, columns) = (s.n.div_ceil(32), rows_of_m.div_ceil(8 * tiles));
-        let partials = self.lora_partials(turn, s, parts, count, rows_of_m)?;
-        let grid = (rows, count, columns * slices);
-        let counters = self.counter_pointer();
-        let list = args![
-            s.n, parts, rows_of_m, x, x_stride, m, t, s.width, factor, s.key, p, slices, partials,
-            counters
-        ];
-        self.launch_box(kernel, grid, 256, 0, list)
+        let (_, kernel) = variant(INNER, f.depth.div_ceil(8), f.p > 0.0);
+        let (tiles, _, slices) = self.slices(s, f);
+        let (rows, columns) = (s.n.div_ceil(32), f.depth.div_ceil(8 * tiles));
+        let partials = self.lora_partials(turn, s, f)?;
+        let grid = Grid::of((rows, f.count, columns * slices), 256);
+        let list = (
+            s.n,
+            f.parts,
+            f.depth,
+            x,
+            f.stride,
+            m,
+            t,
+            s.width,
+            f.scale,
+            s.key,
+            f.p,
+            slices,
+            partials,
+            self.counter_address(),
+        );
+        self.launch_box(turn, kernel, grid, list)
     }
 
     /// Narrow to wide; see `outer` in lora.cu.
-    #[allow(clippy::too_many_arguments)]
     fn lora_outer(
         &self,
+        turn: &Ready<'_>,
         s: &Site<'_>,
-        parts: Parts,
-        count: usize,
-        depth: usize,
-        longest: usize,
-        t: u64,
-        (m, down): (u64, bool),
-        (y, y_stride): (u64, usize),
-        factor: f32,
-        p: f32,
+        f: &Factor,
+        t: Address<Computed>,
+        y: Address<Computed>,
         add: bool,
     ) -> Result<()> {
-        let (_, kernel) = variant(OUTER, depth.div_ceil(16), p > 0.0);
-        let grid = (longest.div_ceil(128), s.n.div_ceil(128), count);
-        let (down, add) = (usize::from(down), usize::from(add));
-        self.launch_box(
-            kernel,
-            grid,
-            256,
-            0,
-            args![s.n, parts, depth, t, s.width, m, down, y, y_stride, factor, s.key, p, add],
-        )
+        let (_, kernel) = variant(OUTER, f.depth.div_ceil(16), f.p > 0.0);
+        let grid = Grid::of((f.longest.div_ceil(128), s.n.div_ceil(128), f.count), 256);
+        let (down, add) = (usize::from(f.down), usize::from(add));
+        let list = (
+            s.n, f.parts, f.depth, t, s.width, f.matrix, down, y, f.stride, f.scale, s.key, f.p,
+            add,
+        );
+        self.launch_box(turn, kernel, grid, list)
     }
 
     /// Gradient of a narrow matrix; see `gradient` in lora.cu.
-    #[allow(clippy::too_many_arguments)]
     fn lora_gradient(
         &self,
+        turn: &Ready<'_>,
         s: &Site<'_>,
-        parts: Parts,
-        count: usize,
-        width: usize,
-        longest: usize,
-        (x, x_stride): (u64, usize),
-        t: u64,
-        (grad, c_stride, j_stride): (u64, usize, usize),
-        factor: f32,
-        p: f32,
+        f: &Factor,
+        x: Address<Computed>,
+        t: Address<Computed>,
+        grad: Address<f32>,
     ) -> Result<()> {
-        let (tiles, kernel) = variant(GRADIENT, width.div_ceil(16), p > 0.0);
-        let grid = (longest.div_ceil(64), width.div_ceil(16 * tiles), count);
+        let (tiles, kernel) = variant(GRADIENT, f.depth.div_ceil(16), f.p > 0.0);
+        let blocks = (f.longest.div_ceil(64), f.depth.div_ceil(16 * tiles), f.count);
         // Few blocks take more warps each, where the registers suffice.
-        let threads =
-            if tiles < 3 && grid.0 * grid.1 * grid.2 <= 132 && s.n >= 512 { 512 } else { 256 };
-        let list = args![
-            s.n, parts, width, x, x_stride, t, s.width, grad, c_stride, j_stride, factor, s.key, p
-        ];
-        self.launch_box(kernel, grid, threads, lora_gradient_shared(tiles), list)
+        let few = tiles < 3 && blocks.0 * blocks.1 * blocks.2 <= 132 && s.n >= 512;
+        let grid = Grid::of(blocks, if few { 512 } else { 256 });
+        let [c_step, j_step] = f.steps;
+        let list = (
+            s.n, f.parts, f.depth, x, f.stride, t, s.width, grad, c_step, j_step, f.scale, s.key,
+            f.p,
+        );
+        self.launch_box(turn, kernel, grid.with_shared(lora_gradient_shared(tiles)), list)
     }
 }

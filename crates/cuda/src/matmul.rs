@@ -9,6 +9,7 @@ use catamount_model::{Error, Result};
 use cudarc::cublaslt::{result, sys};
 use cudarc::driver::result as driver;
 
+use crate::address::{Address, Computed};
 use crate::choice::Choices;
 use crate::device::{Device, Explain};
 use crate::plan::{Plan, Shape};
@@ -18,7 +19,7 @@ use crate::tensor::Format;
 /// A row-major matrix in device memory, as one operand of a product.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix {
-    pub pointer: u64,
+    pub address: Address<Computed>,
     pub format: Format,
     /// Elements from one row to the next.
     pub stride: usize,
@@ -27,8 +28,8 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    pub fn new((pointer, format): (u64, Format), stride: usize) -> Self {
-        Matrix { pointer, format, stride, transposed: false }
+    pub fn new<T>((address, format): (Address<T>, Format), stride: usize) -> Self {
+        Matrix { address: address.cast(), format, stride, transposed: false }
     }
 
     pub fn transposed(self) -> Self {
@@ -37,7 +38,7 @@ impl Matrix {
 
     /// The matrix that starts `elements` further on.
     pub fn skip(self, elements: usize) -> Self {
-        Matrix { pointer: self.pointer + (elements * self.format.bytes()) as u64, ..self }
+        Matrix { address: self.address.skip_bytes(elements * self.format.bytes()), ..self }
     }
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct Product {
     pub alpha: f32,
     pub beta: f32,
     /// A row that is added to every row of the result, in the format of `y`.
-    pub bias: Option<u64>,
+    pub bias: Option<Address<Computed>>,
 }
 
 pub(crate) struct Matmul {
@@ -101,7 +102,7 @@ impl Matmul {
 
     /// Finds the algorithm for a product of this shape, unless it is known. What `out` holds is
     /// lost if the product overwrites it anyway: candidates are timed on the real operands.
-    pub fn prepare(&mut self, device: &Device, workspace: u64, p: &Product) -> Result<()> {
+    pub fn prepare(&mut self, device: &Device, workspace: Address<u8>, p: &Product) -> Result<()> {
         let shape = Shape::of(p);
         if p.rows == 0 || p.columns == 0 || self.plans.contains_key(&shape) {
             return Ok(());
@@ -132,7 +133,7 @@ impl Matmul {
         Ok(())
     }
 
-    pub fn run(&mut self, device: &Device, workspace: u64, p: &Product) -> Result<()> {
+    pub fn run(&mut self, device: &Device, workspace: Address<u8>, p: &Product) -> Result<()> {
         if p.rows == 0 || p.columns == 0 {
             return Ok(());
         }
@@ -149,7 +150,7 @@ impl Matmul {
     fn fastest(
         &self,
         device: &Device,
-        workspace: u64,
+        workspace: Address<u8>,
         p: &Product,
         plan: &mut Plan,
         candidates: &[sys::cublasLtMatmulAlgo_t],
@@ -163,7 +164,7 @@ impl Matmul {
             for (algorithm, best) in candidates.iter().zip(&mut best) {
                 // SAFETY: the workspace is that large, and between two products nothing in it is
                 // needed.
-                unsafe { driver::memset_d8_async(workspace, 0, WORKSPACE, device.stream) }
+                unsafe { driver::memset_d8_async(workspace.raw(), 0, WORKSPACE, device.stream) }
                     .explain("clearing memory")?;
                 plan.algorithm = *algorithm;
                 timer.start(device)?;
@@ -182,21 +183,21 @@ impl Matmul {
     fn launch(
         &self,
         device: &Device,
-        workspace: u64,
+        workspace: Address<u8>,
         p: &Product,
         plan: &Plan,
     ) -> std::result::Result<(), result::CublasError> {
         // SAFETY: the operands were checked by the caller to lie inside their buffers; the plan
         // matches their layout.
         unsafe {
-            if let Some(bias) = p.bias {
+            if let Some(bias) = p.bias.map(Address::raw) {
                 plan.set(
                     sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                     &bias,
                 )?;
             }
             let [y, x, out] = plan.layouts;
-            let at = |m: &Matrix| m.pointer as *const c_void;
+            let at = |m: &Matrix| m.address.raw() as *const c_void;
             result::matmul(
                 self.handle,
                 plan.description,
@@ -208,10 +209,10 @@ impl Matmul {
                 x,
                 at(&p.out),
                 out,
-                p.out.pointer as *mut c_void,
+                p.out.address.raw() as *mut c_void,
                 out,
                 &raw const plan.algorithm,
-                workspace as *mut c_void,
+                workspace.raw() as *mut c_void,
                 WORKSPACE,
                 device.stream.cast(),
             )
@@ -220,6 +221,11 @@ impl Matmul {
 }
 
 impl Product {
+    /// `out = x y`, with `[rows, columns, inner]`.
+    pub fn of([rows, columns, inner]: [usize; 3], x: Matrix, y: Matrix, out: Matrix) -> Self {
+        Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None }
+    }
+
     fn failed(&self, what: &str, e: result::CublasError) -> Error {
         let (rows, columns, inner) = (self.rows, self.columns, self.inner);
         Error::Device(format!(

@@ -19,8 +19,9 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub fn of(p: &Product) -> Self {
-        let operand =
-            |m: &Matrix| (m.format, m.stride, m.transposed, m.pointer.trailing_zeros().min(8));
+        let operand = |m: &Matrix| {
+            (m.format, m.stride, m.transposed, m.address.raw().trailing_zeros().min(8))
+        };
         let operands = [operand(&p.x), operand(&p.y), operand(&p.out)];
         Shape { sizes: [p.rows, p.columns, p.inner], operands, bias: p.bias.is_some() }
     }
@@ -171,7 +172,7 @@ impl Plan {
             // SAFETY: the library copies the value.
             unsafe { result::set_matmul_pref_attribute(preference, attribute, value, size) }
         };
-        let alignment = |m: &Matrix| 1u32 << m.pointer.trailing_zeros().min(8);
+        let alignment = |m: &Matrix| 1u32 << m.address.raw().trailing_zeros().min(8);
         let number = |attribute, value: u32| prefer(attribute, (&raw const value).cast(), 4);
         // Slices of an inner product are added in f32 and in a fixed order, or not made.
         let reductions =

@@ -83,9 +83,9 @@ impl Cuda {
     /// Runs `body` with every kernel timed, and returns the times by kernel. Recordings are not
     /// used meanwhile.
     pub fn profile(&self, body: impl FnOnce() -> Result<()>) -> Result<BTreeMap<String, Timing>> {
-        let turn = self.turn()?;
+        let turn = self.turn()?.hold();
         turn.state().profile = Some(Profile::new()?);
-        let ran = body().and_then(|()| self.flush(&turn));
+        let ran = body().and_then(|()| self.turn().map(drop));
         let profile = turn.state().profile.take();
         ran?;
         Ok(profile.map(|mut p| std::mem::take(&mut p.timings)).unwrap_or_default())

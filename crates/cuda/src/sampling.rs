@@ -2,10 +2,12 @@
 
 use catamount_model::{Draws, Error, Result, Sampling};
 
-use crate::cuda::{Cuda, Turn, long_enough};
-use crate::kernels::args;
+use crate::address::Address;
+use crate::cuda::{Cuda, long_enough};
+use crate::kernels::SAMPLE;
 use crate::staging::Staging;
 use crate::tensor::CudaTensor;
+use crate::turn::Ready;
 
 impl Cuda {
     pub(crate) fn draw(
@@ -30,28 +32,30 @@ impl Cuda {
         }
         let logits = self.read_exact(logits, n * vocab)?;
         // Four bytes each: what comes back (tokens, log_p, p, rest), then what goes there.
-        let drawn = self.scratch(&turn, "drawn", 4 * (6 * n + 1))?;
-        let [tokens_at, log_p_at, p_at, rest_at, uniforms_at, starts_at] =
-            [0, 1, 2, 3, 4, 5].map(|i| drawn + 4 * (i * n) as u64);
+        let drawn: Address<u32> = self.scratch(&turn, "drawn", 4 * (6 * n + 1))?;
+        let (tokens_at, starts_at) = (drawn, drawn.skip(5 * n));
+        let [log_p_at, p_at, rest_at, uniforms_at] =
+            [1, 2, 3, 4].map(|i| drawn.cast::<f32>().skip(i * n));
         // Scarce tokens, what is left of each, and room for their logits and weights. Grown by
         // doubling, since there are more from step to step.
         let room = scarce.next_power_of_two().max(1024);
-        let few = self.scratch(&turn, "scarce", 16 * room)?;
-        let [scarce_at, left_at, kept_at, weights_at] =
-            [0, 1, 2, 3].map(|i| few + 4 * (i * room) as u64);
+        let scarce_at: Address<u32> = self.scratch(&turn, "scarce", 16 * room)?;
+        let [left_at, kept_at, weights_at] =
+            [1, 2, 3].map(|i| scarce_at.cast::<f32>().skip(i * room));
         self.send(&turn, &draws.uniforms, uniforms_at)?;
         if scarce > 0 {
             self.send(&turn, &draws.starts, starts_at)?;
             self.send(&turn, &draws.scarce, scarce_at)?;
             self.send(&turn, &draws.left, left_at)?;
         }
-        let starts_at = if scarce > 0 { starts_at } else { 0 };
+        let starts_at = if scarce > 0 { starts_at } else { Address::NULL };
         let Sampling { temperature, top_p } = sampling;
         self.launch(
-            c"sample",
+            &turn,
+            SAMPLE,
             n,
             1024,
-            args![
+            (
                 vocab,
                 logits,
                 temperature,
@@ -65,8 +69,8 @@ impl Cuda {
                 tokens_at,
                 log_p_at,
                 p_at,
-                rest_at
-            ],
+                rest_at,
+            ),
         )?;
         let Draws { tokens, log_p, p, rest, .. } = draws;
         // SAFETY: the staging slot holds the bytes asked for, and f32 and u32 may have any bits;
@@ -82,14 +86,14 @@ impl Cuda {
     }
 
     /// Copies numbers of four bytes to the device, in as many pieces as it takes.
-    fn send<T: Copy>(&self, turn: &Turn<'_>, from: &[T], to: u64) -> Result<()> {
+    fn send<T: Copy>(&self, turn: &Ready<'_>, from: &[T], to: Address<T>) -> Result<()> {
         const { assert!(size_of::<T>() == 4) };
         for (i, piece) in from.chunks(Staging::MOST / 4).enumerate() {
             // SAFETY: the staging slot holds the bytes asked for.
             let fill = |slot: *mut u8| unsafe {
                 std::ptr::copy_nonoverlapping(piece.as_ptr(), slot.cast(), piece.len())
             };
-            let to = to + (i * Staging::MOST) as u64;
+            let to = to.skip_bytes(i * Staging::MOST);
             turn.state().staging.upload(&self.device, to, 4 * piece.len(), fill)?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 use catamount_model::Result;
 use cudarc::driver::{result, sys};
 
+use crate::address::Address;
 use crate::device::{Device, Explain};
 
 struct Slot {
@@ -67,10 +68,10 @@ impl Staging {
     pub const MOST: usize = LARGE;
 
     /// Copies `bytes` that `fill` writes to device memory at `to`.
-    pub fn upload(
+    pub fn upload<T>(
         &mut self,
         device: &Device,
-        to: u64,
+        to: Address<T>,
         bytes: usize,
         fill: impl FnOnce(*mut u8),
     ) -> Result<()> {
@@ -83,16 +84,17 @@ impl Staging {
             result::event::synchronize(slot.free).explain("waiting for an upload")?;
             fill(slot.memory);
             let from = std::slice::from_raw_parts(slot.memory, bytes);
-            result::memcpy_htod_async(to, from, device.stream).explain("copying to the GPU")?;
+            result::memcpy_htod_async(to.raw(), from, device.stream)
+                .explain("copying to the GPU")?;
             result::event::record(slot.free, device.stream).explain("marking an upload")
         }
     }
 
     /// Copies `bytes` of device memory at `from`, waits, and shows them to `take`.
-    pub fn download(
+    pub fn download<T>(
         &mut self,
         device: &Device,
-        from: u64,
+        from: Address<T>,
         bytes: usize,
         take: impl FnOnce(*const u8),
     ) -> Result<()> {
@@ -103,7 +105,8 @@ impl Staging {
         unsafe {
             result::event::synchronize(slot.free).explain("waiting for an upload")?;
             let to = std::slice::from_raw_parts_mut(slot.memory, bytes);
-            result::memcpy_dtoh_async(to, from, device.stream).explain("copying from the GPU")?;
+            result::memcpy_dtoh_async(to, from.raw(), device.stream)
+                .explain("copying from the GPU")?;
             device.synchronize()?;
             take(slot.memory);
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catamount_model::Result;
 
+use crate::address::{Address, Computed};
 use crate::device::{Buffer, Device};
 
 /// How a number is stored.
@@ -46,10 +47,10 @@ impl CudaTensor {
     }
 
     /// What operations read: the working copy where there is one.
-    pub(crate) fn computed(&self) -> (u64, Format) {
+    pub(crate) fn computed(&self) -> (Address<Computed>, Format) {
         match &self.working {
-            Some(working) => (working.pointer(), Format::Bf16),
-            None => (self.numbers.pointer(), self.format),
+            Some(working) => (working.address(), Format::Bf16),
+            None => (self.numbers.address(), self.format),
         }
     }
 

@@ -6,10 +6,13 @@ use half::bf16;
 use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
 
+use crate::address::{Address, Slice};
 use crate::cuda::{Cuda, long_enough};
-use crate::kernels::args;
+use crate::kernels::{SUM_OF_SQUARES, SUM_PARTIALS, TO_BF16};
+use crate::launch::Grid;
 use crate::staging::Staging;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
+use crate::turn::Ready;
 
 /// Elements that a thread of rayon converts at once.
 const GRAIN: usize = 1 << 16;
@@ -28,7 +31,7 @@ impl Cuda {
         let (format, bytes) = (to.format, to.format.bytes());
         let most = Staging::MOST / bytes;
         for (i, chunk) in from.chunks(most).enumerate() {
-            let at = to.numbers.pointer() + ((offset + i * most) * bytes) as u64;
+            let at = to.numbers.address::<u8>().skip_bytes((offset + i * most) * bytes);
             // SAFETY: the staging slot holds `chunk.len()` numbers of this format, and is aligned
             // to a page.
             let fill = |slot: *mut u8| unsafe {
@@ -46,7 +49,7 @@ impl Cuda {
             };
             turn.state().staging.upload(&self.device, at, chunk.len() * bytes, fill)?;
         }
-        self.refresh(to, offset, from.len())
+        self.refresh(&turn, to, offset, from.len())
     }
 
     pub(crate) fn download_numbers(
@@ -61,7 +64,7 @@ impl Cuda {
         let bytes = from.format.bytes();
         let most = Staging::MOST / bytes;
         for (i, chunk) in to.chunks_mut(most).enumerate() {
-            let at = from.numbers.pointer() + ((offset + i * most) * bytes) as u64;
+            let at = from.numbers.address::<u8>().skip_bytes((offset + i * most) * bytes);
             let (len, format) = (chunk.len(), from.format);
             // SAFETY: the staging slot holds `len` numbers of this format, and is aligned to a
             // page.
@@ -86,7 +89,7 @@ impl Cuda {
         to.version += 1;
         let most = Staging::MOST / 4;
         for (i, chunk) in from.chunks(most).enumerate() {
-            let at = to.numbers.pointer() + (4 * i * most) as u64;
+            let at = to.numbers.address::<u32>().skip(i * most);
             // SAFETY: the staging slot holds the chunk.
             let fill = |slot: *mut u8| unsafe {
                 std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len())
@@ -104,30 +107,28 @@ impl Cuda {
             return Ok(0.0);
         }
         const BLOCKS: usize = 32;
-        let table: Vec<u64> = tensors
-            .iter()
-            .flat_map(|t| [t.numbers.pointer(), t.len as u64, u64::from(t.format == Format::Bf16)])
-            .collect();
-        let partials = self.scratch(&turn, "norm partials", 8 * (BLOCKS * tensors.len() + 1))?;
-        let slices = self.scratch(&turn, "norm slices", 8 * table.len())?;
+        let slice = |t: &&CudaTensor| -> Slice {
+            let at = t.numbers.address::<u8>().raw();
+            [at, t.len as u64, u64::from(t.format == Format::Bf16)]
+        };
+        let table: Vec<Slice> = tensors.iter().map(slice).collect();
+        let table = table.as_flattened();
+        let partials: Address<f64> =
+            self.scratch(&turn, "norm partials", 8 * (BLOCKS * tensors.len() + 1))?;
+        let slices: Address<Slice> = self.scratch(&turn, "norm slices", 8 * table.len())?;
         for (i, chunk) in table.chunks(Staging::MOST / 8).enumerate() {
             // SAFETY: the staging slot holds the chunk.
             let fill = |slot: *mut u8| unsafe {
                 std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len())
             };
-            let at = slices + (i * Staging::MOST) as u64;
+            let at = slices.skip_bytes(i * Staging::MOST);
             turn.state().staging.upload(&self.device, at, 8 * chunk.len(), fill)?;
         }
-        self.launch_box(
-            c"sum_of_squares",
-            (BLOCKS, tensors.len(), 1),
-            256,
-            0,
-            args![slices, partials],
-        )?;
+        let grid = Grid::of((BLOCKS, tensors.len(), 1), 256);
+        self.launch_box(&turn, SUM_OF_SQUARES, grid, (slices, partials))?;
         let count = BLOCKS * tensors.len();
-        let total = partials + 8 * count as u64;
-        self.launch(c"sum_partials", 1, 256, args![count as u64, partials, total])?;
+        let total = partials.skip(count);
+        self.launch(&turn, SUM_PARTIALS, 1, 256, (count as u64, partials, total))?;
         let mut sum = 0.0f64;
         // SAFETY: the slot holds one f64, aligned to a page.
         turn.state()
@@ -137,10 +138,16 @@ impl Cuda {
     }
 
     /// Makes the working copy of `x[offset..offset + len]` follow the master copy.
-    pub(crate) fn refresh(&self, x: &CudaTensor, offset: usize, len: usize) -> Result<()> {
+    pub(crate) fn refresh(
+        &self,
+        turn: &Ready<'_>,
+        x: &CudaTensor,
+        offset: usize,
+        len: usize,
+    ) -> Result<()> {
         let Some(working) = &x.working else { return Ok(()) };
         let (from, to) =
-            (x.numbers.pointer() + 4 * offset as u64, working.pointer() + 2 * offset as u64);
-        self.launch(c"to_bf16", len.div_ceil(256), 256, args![len as u64, from, to])
+            (x.numbers.address::<f32>().skip(offset), working.address::<bf16>().skip(offset));
+        self.launch(turn, TO_BF16, len.div_ceil(256), 256, (len as u64, from, to))
     }
 }

@@ -1,18 +1,19 @@
-//! Every operation on the GPU against the processor: `cargo test --release --workspace --test gpu
-//! --
-//! --ignored` where there is one.
+//! Every operation on the GPU against the processor, and against the plain reference where loops
+//! have time for it: `cargo test --release --workspace --test gpu -- --ignored` where there is a GPU.
 
 mod cases;
 
 use std::sync::Arc;
 
 use catamount_cuda::{Cuda, Precision};
-use catamount_model::{Backend, Cpu, Error, Keep, Kind};
+use catamount_model::{Cpu, Error, Head, Keep, Kind, Layers, Memory, Reference, Scores};
 
 /// Largest relative error of a single operation: f32, then bf16.
 const SINGLE: [f64; 2] = [2e-5, 1e-2];
 /// And of a whole training run.
 const WHOLE: [f64; 2] = [5e-4, 6e-2];
+/// Multiplications of a product that the reference has time for.
+const PLAIN: usize = 1 << 28;
 
 fn open(precision: Precision) -> Cuda {
     Cuda::with_precision(0, precision).expect("an NVIDIA GPU")
@@ -31,11 +32,13 @@ fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn operations_agree_with_the_processor() {
+fn operations_agree_with_the_processor_and_the_reference() {
     for (precision, most) in [(Precision::F32, SINGLE[0]), (Precision::Bf16, SINGLE[1])] {
         let cuda = open(precision);
-        within(&cases::operations(&Cpu), &cases::operations(&cuda), most);
-        within(&cases::adapted(&Cpu), &cases::adapted(&cuda), most);
+        let all = usize::MAX;
+        within(&cases::operations(&Cpu, all), &cases::operations(&cuda, all), most);
+        within(&cases::operations(&Reference, PLAIN), &cases::operations(&cuda, PLAIN), most);
+        within(&cases::adapted(&Reference), &cases::adapted(&cuda), most);
     }
 }
 
@@ -61,7 +64,9 @@ fn training_agrees_with_the_processor() {
 #[ignore = "needs an NVIDIA GPU"]
 fn the_same_uniforms_draw_the_same_tokens() {
     let cuda = open(Precision::Bf16);
-    for (cpu, gpu) in cases::sampling(&Cpu).iter().zip(&cases::sampling(&cuda)) {
+    let drawn = cases::sampling(&cuda);
+    let (cpu, plain) = (cases::sampling(&Cpu), cases::sampling(&Reference));
+    for (cpu, gpu) in cpu.iter().chain(&plain).zip(drawn.iter().chain(&drawn)) {
         let (same, all) = (cpu.agreeing(gpu), cpu.draws.len());
         // A uniform may fall within rounding of the boundary between two tokens.
         assert!(same.len() * 50 >= all * 49, "{}: {} of {all} tokens agree", cpu.name, same.len());
@@ -103,7 +108,16 @@ fn faults_are_said_clearly() {
     let (weight, index) = (cuda.zeros(80, Kind::Frozen).unwrap(), cuda.indices(1).unwrap());
     let (mut log_p, mut lse) =
         (cuda.zeros(1, Kind::Exact).unwrap(), cuda.zeros(1, Kind::Exact).unwrap());
-    cuda.head(1, 10, 8, &x, &weight, &index, &index, 1.0, &mut log_p, &mut lse).unwrap();
+    let head = Head {
+        m: 1,
+        vocab: 10,
+        d: 8,
+        weight: &weight,
+        rows: &index,
+        targets: &index,
+        temperature: 1.0,
+    };
+    cuda.head(&head, &x, Scores { log_p: &mut log_p, lse: &mut lse }).unwrap();
     let mut host = [0.0];
     cuda.download(&log_p, 0, &mut host).unwrap();
     assert!(host[0].is_nan());

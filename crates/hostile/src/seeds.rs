@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use catamount_model::{Adapter, Backend, Config, Cpu, LoraConfig, Model, Tokenizer, pieces};
+use catamount_model::{Adapter, Config, Cpu, LoraConfig, Memory, Model, Tokenizer, pieces};
 use catamount_model::{save, save_adapter};
 use catamount_search::Stream;
 use catamount_traces::leandojo::Entry;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catamount_model::{
-    Activations, AdamW, Backend, Batch, Config, Cpu, CpuTensor, Generator, GeneratorConfig, Keep,
-    Kind, Model, Sampling, Tokenizer,
+    Activations, AdamW, Batch, Config, Cpu, CpuTensor, Generator, GeneratorConfig, Keep, Kind,
+    Memory, Model, Optimize, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Request, Stream, Urn};
 
@@ -104,11 +104,9 @@ impl Trainer {
             step: self.step,
             grad_scale: 1.0,
         };
-        for (p, [m, v]) in self.model.trained_mut().zip(&mut self.state) {
-            let len = p.len();
-            Cpu.adamw(len, &adamw, p.grad.as_ref().expect("trained"), m, v, &mut p.value)
-                .expect("cpu");
-        }
+        let parameters = self.model.trained_mut().zip(&mut self.state);
+        let mut updates: Vec<_> = parameters.filter_map(|(p, moments)| p.update(moments)).collect();
+        Cpu.adamw(&adamw, &mut updates).expect("cpu");
         scored
     }
 }

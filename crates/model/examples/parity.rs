@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, Backend, Batch, Cpu, Keep, Model, Result, load, load_adapter, load_gguf,
-    peft_name, pieces, save, save_adapter,
+    Activations, Batch, Cpu, Keep, Memory, Model, Result, load, load_adapter, load_gguf, peft_name,
+    pieces, save, save_adapter,
 };
 
 type Reference = HashMap<String, Vec<f32>>;

@@ -1,7 +1,6 @@
 //! The buffers a model runs in, planned once for a largest batch.
 
-use crate::adapter::fused_shape;
-use crate::{Backend, Batch, Error, Kind, Model, Packed, Result};
+use crate::{Backend, Batch, Each, Error, Kind, Model, Packed, Result};
 
 /// What a forward pass keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +25,8 @@ pub(crate) struct BlockActivations<B: Backend> {
     pub h2: B::Tensor,
     pub gate_up: B::Tensor,
     pub act: B::Tensor,
-    /// LoRA's inner products, one per fused matrix.
-    pub t: [Option<B::Tensor>; 4],
+    /// LoRA's inner products.
+    pub t: Each<Option<B::Tensor>>,
 }
 
 /// Gradients of activations; only where there is a backward pass.
@@ -74,12 +73,10 @@ impl<B: Backend> Activations<B> {
         let activation = |len: usize| b.zeros(len, Kind::Activation);
         let exact = |len: usize| b.zeros(len, Kind::Exact);
         let block = |l: usize| -> Result<BlockActivations<B>> {
-            let mut t = [const { None }; 4];
-            for (fused, t) in t.iter_mut().enumerate() {
-                if let Some(lora) = model.adapter.as_ref().and_then(|a| a.view(c, l, fused, None)) {
-                    *t = Some(activation(n * lora.parts.len() * lora.rank)?);
-                }
-            }
+            let t = Each::try_new(|fused| {
+                let lora = model.adapter.as_ref().and_then(|a| a.view(c, l, fused, None));
+                lora.map(|lora| activation(n * lora.width())).transpose()
+            })?;
             Ok(BlockActivations {
                 rstd1: exact(n)?,
                 h1: activation(n * d)?,
@@ -89,7 +86,7 @@ impl<B: Backend> Activations<B> {
                 mid: activation(n * d)?,
                 rstd2: exact(n)?,
                 h2: activation(n * d)?,
-                gate_up: activation(n * fused_shape(c, 2)[0])?,
+                gate_up: activation(n * 2 * f)?,
                 act: activation(n * f)?,
                 t,
             })

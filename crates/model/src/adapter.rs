@@ -5,18 +5,20 @@ use std::ops::Range;
 
 use catamount_search::Stream;
 
-use crate::{Backend, Config, Dropout, Error, Lora, Parameter, Result};
+use crate::{
+    Backend, Config, Dropout, Each, Error, Fused, Lora, LoraGradients, Parameter, Result, Shape,
+};
 
 /// The linear maps of a block, in the order they are stored: which fused matrix each belongs to is
 /// [`TARGETS`].
-pub const TARGETS: [(&str, usize); 7] = [
-    ("q_proj", 0),
-    ("k_proj", 0),
-    ("v_proj", 0),
-    ("o_proj", 1),
-    ("gate_proj", 2),
-    ("up_proj", 2),
-    ("down_proj", 3),
+pub const TARGETS: [(&str, Fused); 7] = [
+    ("q_proj", Fused::Qkv),
+    ("k_proj", Fused::Qkv),
+    ("v_proj", Fused::Qkv),
+    ("o_proj", Fused::O),
+    ("gate_proj", Fused::GateUp),
+    ("up_proj", Fused::GateUp),
+    ("down_proj", Fused::Down),
 ];
 
 /// What an adapter adapts, and how strongly.
@@ -46,7 +48,7 @@ impl LoraConfig {
         let rows = target_rows(config);
         let layer: usize = (0..7)
             .filter(|&i| self.targets.iter().any(|t| t == TARGETS[i].0))
-            .map(|i| self.rank * (rows[i].len() + fused_shape(config, TARGETS[i].1)[1]))
+            .map(|i| self.rank * (rows[i].len() + TARGETS[i].1.shape(config).inputs))
             .sum();
         (config.layers * layer) as u64
     }
@@ -71,12 +73,6 @@ impl LoraConfig {
     }
 }
 
-/// `[outputs, inputs]` of a block's fused matrices: qkv, o, gate_up, down.
-pub fn fused_shape(config: &Config, fused: usize) -> [usize; 2] {
-    let (d, f) = (config.hidden, config.intermediate);
-    [[config.heads.qkv(), d], [d, config.heads.q()], [2 * f, d], [d, f]][fused]
-}
-
 /// The rows of its fused matrix that each of [`TARGETS`] occupies.
 pub fn target_rows(config: &Config) -> [Range<usize>; 7] {
     let (q, kv, d, f) = (config.heads.q(), config.heads.kv(), config.hidden, config.intermediate);
@@ -99,8 +95,8 @@ pub struct LoraLinear<B: Backend> {
 pub struct Adapter<B: Backend> {
     /// Its shape.
     pub config: LoraConfig,
-    /// For each block, the adapters of qkv, o, gate_up and down, where they are targets.
-    pub layers: Vec<[Option<LoraLinear<B>>; 4]>,
+    /// For each block, the adapters of those of its matrices that have targets.
+    pub layers: Vec<Each<Option<LoraLinear<B>>>>,
 }
 
 impl<B: Backend> Adapter<B> {
@@ -117,22 +113,19 @@ impl<B: Backend> Adapter<B> {
         let rows = target_rows(model);
         let mut layers = Vec::with_capacity(model.layers);
         for l in 0..model.layers {
-            let mut layer = [const { None }; 4];
-            for (fused, slot) in layer.iter_mut().enumerate() {
+            layers.push(Each::try_new(|fused| {
                 let targets: Vec<usize> = (0..7)
                     .filter(|&i| {
                         TARGETS[i].1 == fused && config.targets.iter().any(|t| t == TARGETS[i].0)
                     })
                     .collect();
                 if targets.is_empty() {
-                    continue;
+                    return Ok(None);
                 }
                 let parts: Vec<Range<usize>> = targets.iter().map(|&i| rows[i].clone()).collect();
                 let (inputs, outputs) =
-                    (fused_shape(model, fused)[1], parts.iter().map(|p| p.len()).sum());
-                let name = |m: &str| {
-                    format!("layers.{l}.{}.lora_{m}", ["qkv", "o", "gate_up", "down"][fused])
-                };
+                    (fused.shape(model).inputs, parts.iter().map(|p| p.len()).sum());
+                let name = |m: &str| format!("layers.{l}.{}.lora_{m}", fused.name());
                 let mut a = Parameter::zeros(
                     backend,
                     name("A"),
@@ -148,9 +141,8 @@ impl<B: Backend> Adapter<B> {
                     .map(|i| ((2.0 * stream.uniform(i as u64) - 1.0) * bound) as f32)
                     .collect();
                 backend.upload(&values, &mut a.value, 0)?;
-                *slot = Some(LoraLinear { a, b, parts, targets });
-            }
-            layers.push(layer);
+                Ok::<_, Error>(Some(LoraLinear { a, b, parts, targets }))
+            })?);
         }
         Ok(Adapter { config, layers })
     }
@@ -160,7 +152,7 @@ impl<B: Backend> Adapter<B> {
         &self,
         model: &Config,
         layer: usize,
-        fused: usize,
+        fused: Fused,
         dropout: Option<u64>,
     ) -> Option<Lora<'_, B::Tensor>> {
         let lora = self.layers[layer][fused].as_ref()?;
@@ -170,27 +162,27 @@ impl<B: Backend> Adapter<B> {
 
     /// The same view, with the gradients of A and B; none where this matrix has no adapter or it is
     /// not being trained.
-    #[allow(clippy::type_complexity)]
     pub(crate) fn view_with_gradients(
         &mut self,
         model: &Config,
         layer: usize,
-        fused: usize,
+        fused: Fused,
         dropout: Option<u64>,
-    ) -> Option<(Lora<'_, B::Tensor>, &mut B::Tensor, &mut B::Tensor)> {
+    ) -> Option<(Lora<'_, B::Tensor>, LoraGradients<'_, B::Tensor>)> {
         let LoraLinear { a, b, parts, .. } = self.layers[layer][fused].as_mut()?;
         let site = Site { model, config: &self.config, layer, fused, dropout };
-        Some((site.view(&a.value, &b.value, parts), a.grad.as_mut()?, b.grad.as_mut()?))
+        let gradients = LoraGradients { da: a.grad.as_mut()?, db: b.grad.as_mut()? };
+        Some((site.view(&a.value, &b.value, parts), gradients))
     }
 
     /// Its parameters, in a fixed order.
     pub fn parameters(&self) -> impl Iterator<Item = &Parameter<B>> {
-        self.layers.iter().flatten().flatten().flat_map(|l| [&l.a, &l.b])
+        self.layers.iter().flat_map(Each::iter).flatten().flat_map(|l| [&l.a, &l.b])
     }
 
     /// Its parameters, in the same order, to be updated.
     pub fn parameters_mut(&mut self) -> impl Iterator<Item = &mut Parameter<B>> {
-        self.layers.iter_mut().flatten().flatten().flat_map(|l| [&mut l.a, &mut l.b])
+        self.layers.iter_mut().flat_map(Each::iter_mut).flatten().flat_map(|l| [&mut l.a, &mut l.b])
     }
 }
 
@@ -199,16 +191,16 @@ struct Site<'c> {
     model: &'c Config,
     config: &'c LoraConfig,
     layer: usize,
-    fused: usize,
+    fused: Fused,
     dropout: Option<u64>,
 }
 
 impl Site<'_> {
     fn view<'a, T>(&self, a: &'a T, b: &'a T, parts: &'a [Range<usize>]) -> Lora<'a, T> {
-        let [outputs, inputs] = fused_shape(self.model, self.fused);
+        let Shape { outputs, inputs } = self.fused.shape(self.model);
         let dropout = self.dropout.filter(|_| self.config.dropout > 0.0).map(|seed| Dropout {
             p: self.config.dropout,
-            key: Stream(seed).child((self.layer * 4 + self.fused) as u64).0,
+            key: Stream(seed).child((self.layer * 4 + self.fused as usize) as u64).0,
         });
         let (rank, scale) = (self.config.rank, self.config.alpha / self.config.rank as f32);
         Lora { a, b, rank, scale, inputs, outputs, parts, dropout }

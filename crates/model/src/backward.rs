@@ -2,9 +2,11 @@
 //! first.
 
 use crate::activations::{Gradients, Keep};
-use crate::adapter::fused_shape;
-use crate::forward::Attend;
-use crate::{Activations, Backend, Error, Model, Result};
+use crate::forward::{Attend, Pass, Site};
+use crate::{
+    Activations, Attended, Backend, Direction, Error, Fused, Head, HeadGradients, Inner, Model,
+    Norm, NormInput, Normed, Result,
+};
 
 impl<B: Backend> Model<B> {
     /// Adds the gradient of `sum_j coefficients[j] * log_p[j]` to the trained parameters, for the
@@ -50,71 +52,63 @@ impl<B: Backend> Model<B> {
             ));
         };
         let backend = self.backend.clone();
-        let (b, c, dropout) = (&*backend, self.config.clone(), *dropout);
-        let (d, f, v, heads) = (c.hidden, c.intermediate, c.vocab, c.heads);
+        let (b, c) = (&*backend, self.config.clone());
+        let pass = Pass { packed, dropout: *dropout };
+        let (d, f, heads, eps) = (c.hidden, c.intermediate, c.heads, c.norm_eps);
 
         b.upload(coefficients, &mut g.coefficients, 0)?;
         let Model { embedding, head, .. } = self;
         let weight = head.as_mut().unwrap_or(embedding);
-        let dweight = weight.grad.as_mut();
-        b.head_backward(
-            n,
+        let head = Head {
             m,
-            v,
+            vocab: c.vocab,
             d,
-            h,
-            &weight.value,
-            scored_rows,
+            weight: &weight.value,
+            rows: scored_rows,
             targets,
-            *temperature,
-            lse,
-            &g.coefficients,
-            &mut g.dh,
-            dweight,
-        )?;
+            temperature: *temperature,
+        };
+        let gradients = HeadGradients { dx: &mut g.dh, dweight: weight.grad.as_mut() };
+        b.head_backward(n, &head, h, lse, &g.coefficients, gradients)?;
         b.clear(n * d, &mut g.dx)?;
-        let last = &x[c.layers];
-        b.rms_norm_backward(
-            n,
-            d,
-            last,
-            &self.norm.value,
-            rstd,
-            &g.dh,
-            &mut g.dx,
-            self.norm.grad.as_mut(),
-        )?;
+        let input = NormInput { x: &x[c.layers], rstd };
+        let norm = Norm { d, eps, weight: &self.norm.value };
+        b.rms_norm_backward(n, norm, input, &g.dh, &mut g.dx, self.norm.grad.as_mut())?;
 
         for l in (0..c.layers).rev() {
             let slot = if keep == Keep::All { l } else { 0 };
             let (x, a) = (&x[l], &mut blocks[slot]);
             if keep == Keep::Inputs {
-                b.rms_norm(
-                    n,
-                    d,
-                    c.norm_eps,
-                    x,
-                    &self.blocks[l].norm1.value,
-                    &mut a.rstd1,
-                    &mut a.h1,
-                )?;
-                self.block(l, packed, x, a, delta, &mut Attend::Packed, dropout)?;
-                self.lora_product(n, l, &a.act, &mut a.t[3], delta, dropout)?;
+                let normed = Normed { rstd: &mut a.rstd1, out: &mut a.h1 };
+                b.rms_norm(n, self.norm_of(&self.blocks[l].norm1), x, normed)?;
+                self.block(l, pass, x, a, delta, &mut Attend::Packed)?;
+                self.lora_product(pass.site(l, Fused::Down), &a.act, &mut a.t[Fused::Down], delta)?;
             }
             // `dx` is the gradient of the stream after the block; each norm's backward adds its
             // branch to it.
             let Gradients { dx, dh, dqkv, dattn, dgate_up, dact, .. } = &mut *g;
-            self.apply_backward(n, l, 3, &a.act, a.t[3].as_ref(), dx, dact, dropout)?;
+            self.apply_backward(pass.site(l, Fused::Down), &a.act, &a.t[Fused::Down], dx, dact)?;
             b.swiglu_backward(n, f, &a.gate_up, dact, dgate_up)?;
-            self.apply_backward(n, l, 2, &a.h2, a.t[2].as_ref(), dgate_up, dh, dropout)?;
-            let norm = &mut self.blocks[l].norm2;
-            b.rms_norm_backward(n, d, &a.mid, &norm.value, &a.rstd2, dh, dx, norm.grad.as_mut())?;
-            self.apply_backward(n, l, 1, &a.attn, a.t[1].as_ref(), dx, dattn, dropout)?;
-            b.attention_backward(heads, packed, &a.qkv, &a.attn, &a.lse, dattn, dqkv)?;
-            b.rope(n, heads, dqkv, &packed.positions, &self.rope, true)?;
-            self.apply_backward(n, l, 0, &a.h1, a.t[0].as_ref(), dqkv, dh, dropout)?;
-            let norm = &mut self.blocks[l].norm1;
-            b.rms_norm_backward(n, d, x, &norm.value, &a.rstd1, dh, dx, norm.grad.as_mut())?;
+            self.apply_backward(
+                pass.site(l, Fused::GateUp),
+                &a.h2,
+                &a.t[Fused::GateUp],
+                dgate_up,
+                dh,
+            )?;
+            let input = NormInput { x: &a.mid, rstd: &a.rstd2 };
+            let norm2 = &mut self.blocks[l].norm2;
+            let norm = Norm { d, eps, weight: &norm2.value };
+            b.rms_norm_backward(n, norm, input, dh, dx, norm2.grad.as_mut())?;
+            self.apply_backward(pass.site(l, Fused::O), &a.attn, &a.t[Fused::O], dx, dattn)?;
+            let attended = Attended { qkv: &a.qkv, out: &a.attn, lse: &a.lse };
+            b.attention_backward(heads, packed, attended, dattn, dqkv)?;
+            b.rope(n, heads, Direction::Backward, &packed.positions, &self.rope, dqkv)?;
+            self.apply_backward(pass.site(l, Fused::Qkv), &a.h1, &a.t[Fused::Qkv], dqkv, dh)?;
+            let input = NormInput { x, rstd: &a.rstd1 };
+            let norm1 = &mut self.blocks[l].norm1;
+            let norm = Norm { d, eps, weight: &norm1.value };
+            b.rms_norm_backward(n, norm, input, dh, dx, norm1.grad.as_mut())?;
         }
         if let Some(dweight) = &mut self.embedding.grad {
             b.embed_backward(n, d, &g.dx, &packed.tokens, dweight)?;
@@ -124,30 +118,29 @@ impl<B: Backend> Model<B> {
 
     /// Backward of one fused matrix with its bias and adapter: writes `dx`, adds to the gradients
     /// that are wanted.
-    #[allow(clippy::too_many_arguments)]
     fn apply_backward(
         &mut self,
-        n: usize,
-        l: usize,
-        fused: usize,
+        at: Site,
         x: &B::Tensor,
-        t: Option<&B::Tensor>,
+        t: &Option<B::Tensor>,
         dy: &B::Tensor,
         dx: &mut B::Tensor,
-        dropout: Option<u64>,
     ) -> Result<()> {
-        let [outputs, inputs] = fused_shape(&self.config, fused);
-        let linear = &mut self.blocks[l].linears[fused];
-        self.backend.linear_backward_input(n, outputs, inputs, dy, &linear.weight.value, dx)?;
+        let Site { n, layer, fused, dropout } = at;
+        let backend = self.backend.clone();
+        let map = self.map(layer, fused);
+        let shape = map.shape;
+        backend.linear_backward_input(n, map, dy, dx)?;
+        let linear = &mut self.blocks[layer].linears[fused];
         if let Some(dweight) = &mut linear.weight.grad {
             let dbias = linear.bias.as_mut().and_then(|p| p.grad.as_mut());
-            self.backend.linear_backward_weight(n, outputs, inputs, dy, x, dweight, dbias)?;
+            backend.linear_backward_weight(n, shape, dy, x, dweight, dbias)?;
         }
         if let (Some(adapter), Some(t)) = (&mut self.adapter, t)
-            && let Some((lora, da, db)) =
-                adapter.view_with_gradients(&self.config, l, fused, dropout)
+            && let Some((lora, gradients)) =
+                adapter.view_with_gradients(&self.config, layer, fused, dropout)
         {
-            self.backend.lora_backward(n, &lora, x, t, dy, dx, da, db)?;
+            backend.lora_backward(n, &lora, Inner { x, t }, dy, dx, gradients)?;
         }
         Ok(())
     }
@@ -156,17 +149,15 @@ impl<B: Backend> Model<B> {
     /// short of.
     fn lora_product(
         &self,
-        n: usize,
-        l: usize,
+        at: Site,
         x: &B::Tensor,
         t: &mut Option<B::Tensor>,
         scratch: &mut B::Tensor,
-        dropout: Option<u64>,
     ) -> Result<()> {
         if let (Some(adapter), Some(t)) = (&self.adapter, t)
-            && let Some(lora) = adapter.view(&self.config, l, 3, dropout)
+            && let Some(lora) = adapter.view(&self.config, at.layer, at.fused, at.dropout)
         {
-            self.backend.lora(n, &lora, x, t, scratch)?;
+            self.backend.lora(at.n, &lora, x, t, scratch)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ pub struct Sampling {
     pub top_p: f32,
 }
 
-/// The rows of one call of [`crate::Backend::sample`], to be filled again for the next.
+/// The rows of one call of [`crate::Decode::sample`], to be filled again for the next.
 ///
 /// A row may have *scarce* tokens, of which less is left to draw than the model says: sampling
 /// without replacement. A scarce token is drawn in proportion to its probability times what is left

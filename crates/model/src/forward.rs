@@ -1,8 +1,10 @@
 //! The forward pass, for training, scoring and decoding alike.
 
 use crate::activations::BlockActivations;
-use crate::adapter::fused_shape;
-use crate::{Activations, Backend, Batch, Cache, Error, Model, Packed, Result};
+use crate::{
+    Activations, Backend, Batch, Cache, Direction, Error, Fused, Head, Model, Normed, Packed,
+    Result, Scores,
+};
 
 /// How a pass attends to the past.
 pub(crate) enum Attend<'a, B: Backend> {
@@ -12,6 +14,37 @@ pub(crate) enum Attend<'a, B: Backend> {
     Prefill { cache: &'a mut Cache<B>, slots: &'a B::Index },
     /// Single rows over their cached past, each keeping its own key and value first.
     Decode { cache: &'a mut Cache<B>, slots: &'a B::Index, spans: &'a B::Index },
+}
+
+/// What is the same for every block of a pass.
+pub(crate) struct Pass<'a, B: Backend> {
+    pub packed: &'a Packed<B>,
+    /// The key of this step's LoRA dropout.
+    pub dropout: Option<u64>,
+}
+
+impl<B: Backend> Clone for Pass<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Pass<'_, B> {}
+
+impl<B: Backend> Pass<'_, B> {
+    /// A fused matrix of one block, as this pass applies it.
+    pub fn site(&self, layer: usize, fused: Fused) -> Site {
+        Site { n: self.packed.n, layer, fused, dropout: self.dropout }
+    }
+}
+
+/// Where a fused matrix is applied, and to how many rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Site {
+    pub n: usize,
+    pub layer: usize,
+    pub fused: Fused,
+    pub dropout: Option<u64>,
 }
 
 impl<B: Backend> Model<B> {
@@ -45,8 +78,16 @@ impl<B: Backend> Model<B> {
         acts.temperature = temperature;
         if m > 0 {
             let Activations { h, scored_rows: rows, targets, log_p: out, lse, .. } = acts;
-            let (v, d, weight) = (self.config.vocab, self.config.hidden, self.head_weight());
-            self.backend.head(m, v, d, h, weight, rows, targets, temperature, out, lse)?;
+            let head = Head {
+                m,
+                vocab: self.config.vocab,
+                d: self.config.hidden,
+                weight: self.head_weight(),
+                rows,
+                targets,
+                temperature,
+            };
+            self.backend.head(&head, h, Scores { log_p: out, lse })?;
             self.backend.download(out, 0, &mut log_p)?;
         }
         Ok(log_p)
@@ -59,7 +100,7 @@ impl<B: Backend> Model<B> {
         let mut gathered = b.zeros(m * d, crate::Kind::Activation)?;
         let mut logits = b.zeros(m * v, crate::Kind::Exact)?;
         b.gather(m, d, &acts.h, &acts.scored_rows, &mut gathered)?;
-        b.linear(m, v, d, &gathered, self.head_weight(), None, &mut logits)?;
+        b.linear(m, self.head_map(), &gathered, &mut logits)?;
         let mut host = vec![0.0; m * v];
         b.download(&logits, 0, &mut host)?;
         Ok(host)
@@ -72,7 +113,7 @@ impl<B: Backend> Model<B> {
 
     fn run_here(&self, acts: &mut Activations<B>, attend: &mut Attend<'_, B>) -> Result<()> {
         let (b, c) = (&*self.backend, &self.config);
-        let (n, d, eps) = (acts.packed.n, c.hidden, c.norm_eps);
+        let (n, d) = (acts.packed.n, c.hidden);
         if acts.blocks.iter().any(|block| !self.fits(block)) {
             return Err(Error::Input(
                 "the adapter changed since these activations were planned; plan them again".into(),
@@ -81,71 +122,51 @@ impl<B: Backend> Model<B> {
         b.embed(n, d, &self.embedding.value, &acts.packed.tokens, &mut acts.x[0])?;
         for l in 0..c.layers {
             let (slot, x) = acts.slots(l);
-            let norm = &self.blocks[l].norm1.value;
+            let norm = self.norm_of(&self.blocks[l].norm1);
             if l == 0 {
-                let block = &mut acts.blocks[0];
-                b.rms_norm(n, d, eps, &acts.x[0], norm, &mut block.rstd1, &mut block.h1)?;
+                let BlockActivations { rstd1: rstd, h1: out, .. } = &mut acts.blocks[0];
+                b.rms_norm(n, norm, &acts.x[0], Normed { rstd, out })?;
             } else {
                 // The previous block's addition to the stream is folded into this block's norm.
                 let (before, _) = acts.slots(l - 1);
                 let Activations { blocks, x: xs, delta, .. } = &mut *acts;
                 if before == slot {
-                    let block = &mut blocks[slot];
-                    b.add_rms_norm(
-                        n,
-                        d,
-                        eps,
-                        &block.mid,
-                        delta,
-                        norm,
-                        &mut xs[x],
-                        &mut block.rstd1,
-                        &mut block.h1,
-                    )?;
+                    let BlockActivations { mid, rstd1: rstd, h1: out, .. } = &mut blocks[slot];
+                    b.add_rms_norm(n, norm, mid, delta, &mut xs[x], Normed { rstd, out })?;
                 } else {
                     let [before, block] =
                         blocks.get_disjoint_mut([before, slot]).expect("two blocks");
-                    b.add_rms_norm(
-                        n,
-                        d,
-                        eps,
-                        &before.mid,
-                        delta,
-                        norm,
-                        &mut xs[x],
-                        &mut block.rstd1,
-                        &mut block.h1,
-                    )?;
+                    let normed = Normed { rstd: &mut block.rstd1, out: &mut block.h1 };
+                    b.add_rms_norm(n, norm, &before.mid, delta, &mut xs[x], normed)?;
                 }
             }
             let Activations { blocks, x: xs, delta, packed, dropout, .. } = &mut *acts;
-            self.block(l, packed, &xs[x], &mut blocks[slot], delta, attend, *dropout)?;
-            let block = &mut blocks[slot];
-            self.apply(n, l, 3, &block.act, delta, *dropout, &mut block.t[3])?;
+            let (pass, block) = (Pass { packed, dropout: *dropout }, &mut blocks[slot]);
+            self.block(l, pass, &xs[x], block, delta, attend)?;
+            self.apply(pass.site(l, Fused::Down), &block.act, &mut block.t[Fused::Down], delta)?;
         }
         let (slot, _) = acts.slots(c.layers - 1);
         let last = acts.x.len() - 1;
-        let Activations { blocks, x, delta, rstd, h, .. } = acts;
-        b.add_rms_norm(n, d, eps, &blocks[slot].mid, delta, &self.norm.value, &mut x[last], rstd, h)
+        let Activations { blocks, x, delta, rstd, h: out, .. } = acts;
+        let norm = self.norm_of(&self.norm);
+        b.add_rms_norm(n, norm, &blocks[slot].mid, delta, &mut x[last], Normed { rstd, out })
     }
 
     /// One block from its normalised input `h1` to the feed-forward activation `act`; the stream
     /// after attention is left in `mid`.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn block(
         &self,
         l: usize,
-        packed: &Packed<B>,
+        pass: Pass<'_, B>,
         x: &B::Tensor,
         a: &mut BlockActivations<B>,
         delta: &mut B::Tensor,
         attend: &mut Attend<'_, B>,
-        dropout: Option<u64>,
     ) -> Result<()> {
-        let (b, c) = (&*self.backend, &self.config);
-        let (n, d, heads) = (packed.n, c.hidden, c.heads);
-        self.apply(n, l, 0, &a.h1, &mut a.qkv, dropout, &mut a.t[0])?;
-        b.rope(n, heads, &mut a.qkv, &packed.positions, &self.rope, false)?;
+        let (b, c, packed) = (&*self.backend, &self.config, pass.packed);
+        let (n, heads) = (packed.n, c.heads);
+        self.apply(pass.site(l, Fused::Qkv), &a.h1, &mut a.t[Fused::Qkv], &mut a.qkv)?;
+        b.rope(n, heads, Direction::Forward, &packed.positions, &self.rope, &mut a.qkv)?;
         match attend {
             Attend::Packed => b.attention(heads, packed, &a.qkv, &mut a.attn, &mut a.lse)?,
             Attend::Prefill { cache, slots } => {
@@ -157,45 +178,39 @@ impl<B: Backend> Model<B> {
                 b.cache_attention(n, heads, &a.qkv, &cache.layers[l], spans, &mut a.attn)?;
             }
         }
-        self.apply(n, l, 1, &a.attn, delta, dropout, &mut a.t[1])?;
-        let norm = &self.blocks[l].norm2.value;
-        b.add_rms_norm(n, d, c.norm_eps, x, delta, norm, &mut a.mid, &mut a.rstd2, &mut a.h2)?;
-        self.apply(n, l, 2, &a.h2, &mut a.gate_up, dropout, &mut a.t[2])?;
+        self.apply(pass.site(l, Fused::O), &a.attn, &mut a.t[Fused::O], delta)?;
+        let norm = self.norm_of(&self.blocks[l].norm2);
+        let normed = Normed { rstd: &mut a.rstd2, out: &mut a.h2 };
+        b.add_rms_norm(n, norm, x, delta, &mut a.mid, normed)?;
+        self.apply(pass.site(l, Fused::GateUp), &a.h2, &mut a.t[Fused::GateUp], &mut a.gate_up)?;
         b.swiglu(n, c.intermediate, &a.gate_up, &mut a.act)
     }
 
-    /// One fused matrix with its bias and its adapter.
-    #[allow(clippy::too_many_arguments)]
+    /// One fused matrix with its bias and its adapter; `t` is the adapter's inner product.
     fn apply(
         &self,
-        n: usize,
-        l: usize,
-        fused: usize,
+        at: Site,
         x: &B::Tensor,
-        y: &mut B::Tensor,
-        dropout: Option<u64>,
         t: &mut Option<B::Tensor>,
+        y: &mut B::Tensor,
     ) -> Result<()> {
-        let linear = &self.blocks[l].linears[fused];
-        let [outputs, inputs] = fused_shape(&self.config, fused);
-        let bias = linear.bias.as_ref().map(|p| &p.value);
-        self.backend.linear(n, outputs, inputs, x, &linear.weight.value, bias, y)?;
+        self.backend.linear(at.n, self.map(at.layer, at.fused), x, y)?;
         if let (Some(adapter), Some(t)) = (&self.adapter, t)
-            && let Some(lora) = adapter.view(&self.config, l, fused, dropout)
+            && let Some(lora) = adapter.view(&self.config, at.layer, at.fused, at.dropout)
         {
-            self.backend.lora(n, &lora, x, t, y)?;
+            self.backend.lora(at.n, &lora, x, t, y)?;
         }
         Ok(())
     }
 
     /// Whether buffers planned earlier fit the adapter in force now.
     fn fits(&self, block: &BlockActivations<B>) -> bool {
-        (0..4).all(|fused| {
+        Fused::ALL.into_iter().all(|fused| {
             let lora = self.adapter.as_ref().and_then(|a| a.view(&self.config, 0, fused, None));
             lora.is_none_or(|lora| {
                 block.t[fused].as_ref().is_some_and(|t| {
                     let rows = self.backend.len(&block.rstd1);
-                    self.backend.len(t) >= rows * lora.parts.len() * lora.rank
+                    self.backend.len(t) >= rows * lora.width()
                 })
             })
         })

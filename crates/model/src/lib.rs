@@ -14,6 +14,7 @@ mod deployed;
 mod draws;
 mod error;
 mod forward;
+mod fused;
 mod generator;
 mod gguf;
 #[cfg(feature = "hub")]
@@ -25,11 +26,16 @@ mod names;
 mod parameter;
 mod peft;
 mod prefix;
+mod reference;
 mod tokenizer;
 
 pub use activations::{Activations, Keep};
-pub use adapter::{Adapter, LoraConfig, LoraLinear, TARGETS, fused_shape, target_rows};
-pub use backend::{AdamW, Backend, Dropout, Heads, Kind, Lora, Packed, Span};
+pub use adapter::{Adapter, LoraConfig, LoraLinear, TARGETS, target_rows};
+pub use backend::{
+    AdamW, Affine, Attended, Backend, Decode, Direction, Dropout, Head, HeadGradients, Heads,
+    Inner, Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize, Packed,
+    Scores, Shape, Span, Update,
+};
 pub use batch::Batch;
 pub use cache::{Cache, Runs};
 pub use checkpoint::{load, save};
@@ -38,6 +44,7 @@ pub use cpu::{Cpu, CpuTensor};
 pub use deployed::fitting;
 pub use draws::{Draws, Sampling};
 pub use error::{Error, Result};
+pub use fused::{Each, Fused};
 pub use generator::{Generator, GeneratorConfig, Work};
 pub use gguf::load_gguf;
 #[cfg(feature = "hub")]
@@ -48,4 +55,5 @@ pub use named::{locate, obtainable, open, tokenizer_of};
 pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
 pub use peft::{load_adapter, save_adapter};
+pub use reference::Reference;
 pub use tokenizer::Tokenizer;

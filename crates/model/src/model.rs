@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use catamount_search::Stream;
 
-use crate::adapter::fused_shape;
-use crate::{Adapter, Backend, Config, Kind, Parameter, Result};
+use crate::{Adapter, Affine, Backend, Config, Each, Fused, Kind, Norm, Parameter, Result, Shape};
 
 /// A linear map.
 pub struct Linear<B: Backend> {
@@ -21,8 +20,8 @@ pub struct Block<B: Backend> {
     pub norm1: Parameter<B>,
     /// Norm before the feed-forward part.
     pub norm2: Parameter<B>,
-    /// The fused matrices: qkv, o, gate_up, down.
-    pub linears: [Linear<B>; 4],
+    /// Its matrices.
+    pub linears: Each<Linear<B>>,
 }
 
 /// A decoder-only transformer. See [`crate::Activations`] for running it.
@@ -56,17 +55,17 @@ impl<B: Backend> Model<B> {
         let vector = |name: String, len| Parameter::zeros(b, name, [1, len], false, trained);
         let mut blocks = Vec::with_capacity(config.layers);
         for l in 0..config.layers {
-            let linear = |fused: usize| -> Result<Linear<B>> {
-                let name = format!("layers.{l}.{}", ["qkv", "o", "gate_up", "down"][fused]);
-                let shape = fused_shape(&config, fused);
-                let biased = [config.qkv_bias, config.o_bias, false, false][fused];
-                let bias = biased.then(|| vector(format!("{name}.bias"), shape[0])).transpose()?;
-                Ok(Linear { weight: matrix(format!("{name}.weight"), shape)?, bias })
+            let linear = |fused: Fused| -> Result<Linear<B>> {
+                let name = format!("layers.{l}.{}", fused.name());
+                let Shape { outputs, inputs } = fused.shape(&config);
+                let bias = fused.biased(&config).then(|| vector(format!("{name}.bias"), outputs));
+                let weight = matrix(format!("{name}.weight"), [outputs, inputs])?;
+                Ok(Linear { weight, bias: bias.transpose()? })
             };
             blocks.push(Block {
                 norm1: vector(format!("layers.{l}.norm1.weight"), d)?,
                 norm2: vector(format!("layers.{l}.norm2.weight"), d)?,
-                linears: [linear(0)?, linear(1)?, linear(2)?, linear(3)?],
+                linears: Each::try_new(linear)?,
             });
         }
         let table = config.rope_table(config.positions);
@@ -114,6 +113,27 @@ impl<B: Backend> Model<B> {
     /// The head's matrix: its own, or the embedding's.
     pub fn head_weight(&self) -> &B::Tensor {
         &self.head.as_ref().unwrap_or(&self.embedding).value
+    }
+
+    /// The head as a linear map.
+    pub(crate) fn head_map(&self) -> Affine<'_, B::Tensor> {
+        let shape = Shape { outputs: self.config.vocab, inputs: self.config.hidden };
+        Affine { shape, weight: self.head_weight(), bias: None }
+    }
+
+    /// One of a block's fused matrices, with its bias.
+    pub(crate) fn map(&self, layer: usize, fused: Fused) -> Affine<'_, B::Tensor> {
+        let Linear { weight, bias } = &self.blocks[layer].linears[fused];
+        Affine {
+            shape: fused.shape(&self.config),
+            weight: &weight.value,
+            bias: bias.as_ref().map(|p| &p.value),
+        }
+    }
+
+    /// The norm that a parameter is the weight of.
+    pub(crate) fn norm_of<'a>(&self, weight: &'a Parameter<B>) -> Norm<'a, B::Tensor> {
+        Norm { d: self.config.hidden, eps: self.config.norm_eps, weight: &weight.value }
     }
 
     /// The base's parameters, in a fixed order.
@@ -164,13 +184,8 @@ impl<B: Backend> Model<B> {
     /// Sets every gradient to zero.
     pub fn clear_gradients(&mut self) -> Result<()> {
         let backend = self.backend.clone();
-        for p in self.trained_mut() {
-            let len = p.len();
-            if let Some(grad) = &mut p.grad {
-                backend.clear(len, grad)?;
-            }
-        }
-        Ok(())
+        let mut grads: Vec<_> = self.trained_mut().filter_map(|p| p.grad.as_mut()).collect();
+        backend.clear_all(&mut grads)
     }
 
     /// The global norm of the gradients.

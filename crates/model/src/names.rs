@@ -1,7 +1,7 @@
 //! What the parameters are called outside: Hugging Face's names and GGUF's, as pieces of the fused
 //! matrices here.
 
-use crate::{Config, TARGETS, fused_shape, target_rows};
+use crate::{Config, TARGETS, target_rows};
 
 /// A named tensor of a checkpoint: `shape` numbers of parameter `parameter`, from element `offset`
 /// on.
@@ -58,13 +58,12 @@ pub fn pieces(config: &Config) -> Vec<Piece> {
         all.push(norm("input_layernorm", "attn_norm", "norm1"));
         all.push(norm("post_attention_layernorm", "ffn_norm", "norm2"));
         for (i, (target, fused)) in TARGETS.into_iter().enumerate() {
-            let module = if fused < 2 { "self_attn" } else { "mlp" };
             let gguf =
                 ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"][i];
-            let name = ["qkv", "o", "gate_up", "down"][fused];
-            let inputs = fused_shape(config, fused)[1];
+            let (module, name) = (fused.module(), fused.name());
+            let inputs = fused.shape(config).inputs;
             let mut both = vec![("weight", rows[i].start * inputs, vec![rows[i].len(), inputs])];
-            if [config.qkv_bias, config.o_bias, false, false][fused] {
+            if fused.biased(config) {
                 both.push(("bias", rows[i].start, vec![rows[i].len()]));
             }
             for (kind, offset, shape) in both {
@@ -90,6 +89,6 @@ pub fn pieces(config: &Config) -> Vec<Piece> {
 /// PEFT's name for one of an adapter's matrices.
 pub fn peft_name(layer: usize, target: usize, matrix: &str) -> String {
     let (name, fused) = TARGETS[target];
-    let module = if fused < 2 { "self_attn" } else { "mlp" };
+    let module = fused.module();
     format!("base_model.model.model.layers.{layer}.{module}.{name}.lora_{matrix}.weight")
 }

@@ -1,6 +1,6 @@
 //! One parameter tensor, with its gradient where it is being trained.
 
-use crate::{Backend, Kind, Result};
+use crate::{Backend, Kind, Result, Update};
 
 /// A parameter. Linear maps that share an input are stored as one matrix (q, k, v; gate, up):
 /// elementwise updates do not care, and checkpoints name the row ranges as Hugging Face does.
@@ -37,6 +37,14 @@ impl<B: Backend> Parameter<B> {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.shape[0] * self.shape[1]
+    }
+
+    /// What an optimizer updates, given the parameter's two moments; none where it is not trained.
+    pub fn update<'a>(
+        &'a mut self,
+        [m, v]: &'a mut [B::Tensor; 2],
+    ) -> Option<Update<'a, B::Tensor>> {
+        Some(Update { grad: self.grad.as_ref()?, m, v, value: &mut self.value })
     }
 
     /// A copy of the numbers on the host.

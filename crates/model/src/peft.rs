@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::{Numbers, SafetensorsSource, Source, write_safetensors, write_whole};
 use crate::names::peft_name;
-use crate::{Adapter, Backend, Config, Error, LoraConfig, Result, TARGETS, fused_shape};
+use crate::{Adapter, Backend, Config, Error, LoraConfig, Result, TARGETS};
 
 /// Saves an adapter so that PEFT can load it; `base` names the base model in its configuration. The
 /// weights come last.
@@ -63,7 +63,7 @@ pub fn load_adapter<B: Backend>(
     // Before anything of this rank is allocated, the file must hold something of this rank.
     let first = TARGETS.iter().position(|(name, _)| config.targets.iter().any(|t| t == name));
     if let Some(target) = first {
-        let (name, inputs) = (peft_name(0, target, "A"), fused_shape(model, TARGETS[target].1)[1]);
+        let (name, inputs) = (peft_name(0, target, "A"), TARGETS[target].1.shape(model).inputs);
         let expected = vec![config.rank, inputs];
         match source.shape(&name) {
             Some(shape) if shape == expected => {}

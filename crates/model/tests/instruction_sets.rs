@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep, Model, Sampling,
+    Activations, Batch, Config, Cpu, Generator, GeneratorConfig, Keep, Memory, Model, Sampling,
     Tokenizer,
 };
 use catamount_search::{Policy, Request, Stream};

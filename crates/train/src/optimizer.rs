@@ -1,6 +1,6 @@
 //! AdamW's state: two moments for every trained parameter, in f32.
 
-use catamount_model::{AdamW, Backend, Kind, Model, Parameter};
+use catamount_model::{AdamW, Backend, Kind, Model};
 
 use crate::{Optimizer, Result};
 
@@ -33,21 +33,22 @@ impl<B: Backend> Moments<B> {
     ) -> Result<()> {
         self.updates += 1;
         let backend = model.backend.clone();
-        for (parameter, [m, v]) in model.trained_mut().zip(&mut self.tensors) {
-            let adamw = AdamW {
-                lr: lr as f32,
-                beta1: optimizer.beta1 as f32,
-                beta2: optimizer.beta2 as f32,
-                eps: optimizer.eps as f32,
-                weight_decay: if parameter.decay { optimizer.weight_decay as f32 } else { 0.0 },
-                step: self.updates,
-                grad_scale: grad_scale as f32,
-            };
-            let len = parameter.len();
-            if let Parameter { grad: Some(grad), value, .. } = parameter {
-                backend.adamw(len, &adamw, grad, m, v, value)?;
-            }
+        let step = |weight_decay| AdamW {
+            lr: lr as f32,
+            beta1: optimizer.beta1 as f32,
+            beta2: optimizer.beta2 as f32,
+            eps: optimizer.eps as f32,
+            weight_decay,
+            step: self.updates,
+            grad_scale: grad_scale as f32,
+        };
+        let (mut decayed, mut others) = (Vec::new(), Vec::new());
+        for (parameter, moments) in model.trained_mut().zip(&mut self.tensors) {
+            let list = if parameter.decay { &mut decayed } else { &mut others };
+            list.extend(parameter.update(moments));
         }
+        backend.adamw(&step(optimizer.weight_decay as f32), &mut decayed)?;
+        backend.adamw(&step(0.0), &mut others)?;
         Ok(())
     }
 }

@@ -4,21 +4,12 @@ extern "C" __global__ void to_bf16(u64 n, const float* x, bf16* y) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) put(y + i, x[i]);
 }
-extern "C" __global__ void to_f32(u64 n, const bf16* x, float* y) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = to_float(x[i]);
-}
 
-// y = a * x + b * y, for any two precisions.
-#define AXPBY(NAME, X, Y)                                                                  \
-    extern "C" __global__ void NAME(u64 n, float a, const X* x, float b, Y* y) {           \
-        u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;                                \
-        if (i < n) put(y + i, (a == 0 ? 0 : a * to_float(x[i])) + b * to_float(y[i]));     \
-    }
-AXPBY(axpby_f32_f32, float, float)
-AXPBY(axpby_f32_bf16, float, bf16)
-AXPBY(axpby_bf16_f32, bf16, float)
-AXPBY(axpby_bf16_bf16, bf16, bf16)
+// y += x.
+extern "C" __global__ void add(u64 n, const T* x, T* y) {
+    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) put(y + i, to_float(x[i]) + to_float(y[i]));
+}
 
 // Normal numbers from a counter (Box and Muller), for weights that never exist on the host.
 extern "C" __global__ void randomize(u64 n, u64 key, float std, T* x) {
@@ -119,36 +110,8 @@ extern "C" __global__ void swiglu_backward(int f, const T* gate_up, const T* dou
     }
 }
 
-// Rotates the query and key heads: one block per row, a thread per V pairs.
-template <int V> DEVICE void rope_row(int heads, int half, T* row, const float* table, float sign) {
-    for (int i = threadIdx.x * V; i < heads * half; i += blockDim.x * V) {
-        int j = i % half;
-        T* x = row + (i / half) * 2 * half + j;
-        float a[V], b[V], c[V], s[V];
-        load<V>(x, a);
-        load<V>(x + half, b);
-        load<V>(table + j, c);
-        load<V>(table + half + j, s);
-        for (int k = 0; k < V; k++) {
-            float first = a[k] * c[k] - sign * b[k] * s[k];
-            b[k] = b[k] * c[k] + sign * a[k] * s[k];
-            a[k] = first;
-        }
-        store<V>(x, a);
-        store<V>(x + half, b);
-    }
-}
-extern "C" __global__ void rope(int heads, int half, int width, int positions, T* qkv, const u32* position, const float* table,
-                                float sign) {
-    u64 row = blockIdx.x;
-    u32 p = position[row];
-    if (p >= (u32)positions) p = positions - 1;
-    const float* angles = table + (u64)p * 2 * half;
-    if (half % 8 == 0 && width % 8 == 0) rope_row<8>(heads, half, qkv + row * width, angles, sign);
-    else rope_row<1>(heads, half, qkv + row * width, angles, sign);
-}
-
-// The same for rows whose keys and values also go to their slots in the cache, if there is one. `part` as above.
+// Rotates the query and key heads of a row, and keeps its keys and values at their slot in the cache, if there is one: one block
+// per row, a thread per V pairs. `part` as above. Rows of heads whose half is a multiple of V are aligned to V.
 template <int V>
 DEVICE void rotate_row(int rotated, int half, int width, T* x, const T* part, const float* angles, float sign, int q, T* kept) {
     int pairs = rotated * half / V, rest = (width - rotated * 2 * half) / V;

@@ -1,7 +1,9 @@
 //! Linear maps with an adapter, followed by the operations that read their results: as a model
 //! calls them, few rows at a time and many.
 
-use catamount_model::{Backend, Dropout, Heads, Kind, Lora};
+use catamount_model::{
+    Affine, Backend, Direction, Dropout, Heads, Kind, Lora, Norm, Normed, Shape,
+};
 
 use super::{Bench, Results, random, random_indices};
 
@@ -39,7 +41,8 @@ fn linear<B: Backend>(
     let (mut inner, mut y) =
         (t.output(n * width, Kind::Activation), t.output(n * outputs, Kind::Activation));
     let lora = Lora { a: &a, b: &b, rank, scale: 2.0, inputs, outputs, parts, dropout };
-    t.b.linear(n, outputs, inputs, &x, &weight, None, &mut y).unwrap();
+    let map = Affine { shape: Shape { outputs, inputs }, weight: &weight, bias: None };
+    t.b.linear(n, map, &x, &mut y).unwrap();
     t.b.lora(n, &lora, &x, &mut inner, &mut y).unwrap();
     y
 }
@@ -63,7 +66,9 @@ fn norm<B: Backend>(t: &mut Bench<B>, n: usize, rank: usize) {
     let (x, weight) = (t.activation(n * d, 5), t.frozen(d, 6));
     let (mut sum, mut rstd) = (t.output(n * d, Kind::Activation), t.output(n, Kind::Exact));
     let mut out = t.output(n * d, Kind::Activation);
-    t.b.add_rms_norm(n, d, 1e-5, &x, &delta, &weight, &mut sum, &mut rstd, &mut out).unwrap();
+    let norm = Norm { d, eps: 1e-5, weight: &weight };
+    let normed = Normed { rstd: &mut rstd, out: &mut out };
+    t.b.add_rms_norm(n, norm, &x, &delta, &mut sum, normed).unwrap();
     let what = format!("adapted {n}x{d} r{rank}");
     t.keep(format!("{what}: norm"), &out);
     t.keep(format!("{what}: sum"), &sum);
@@ -87,7 +92,8 @@ fn rotation<B: Backend>(t: &mut Bench<B>, n: usize, rank: usize) {
         (t.index(&slots), t.index(&(0..n as u32).flat_map(own).collect::<Vec<u32>>()));
     for cached in [true, false] {
         let mut qkv = linear(t, n, &[0..q, q + kv..width], width, rank, None);
-        t.b.rope(n, heads, &mut qkv, &positions, &table, !cached).unwrap();
+        let direction = if cached { Direction::Forward } else { Direction::Backward };
+        t.b.rope(n, heads, direction, &positions, &table, &mut qkv).unwrap();
         let what = format!("adapted {n}x{width} r{rank}");
         if cached {
             let mut cache = t.activation(capacity * 2 * kv, 9);

@@ -1,5 +1,4 @@
-//! Every operation, forward and backward, on random inputs: run on the processor and on a GPU, then
-//! compared.
+//! Every operation, forward and backward, on random inputs: run on two backends, then compared.
 
 mod adapted;
 mod network;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, AdamW, Adapter, Backend, Batch, Config, Heads, Keep, Kind, Lora, LoraConfig, Model,
+    Activations, AdamW, Adapter, Affine, Backend, Batch, Config, Heads, Keep, Kind, Lora,
+    LoraConfig, Model, Norm, Normed, Shape,
 };
 use catamount_search::Stream;
 
@@ -66,10 +67,9 @@ pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
             step,
             grad_scale: 1.0 / norm as f32,
         };
-        for (p, [m, v]) in model.trained_mut().zip(&mut moments) {
-            let len = p.len();
-            b.adamw(len, &adamw, p.grad.as_ref().unwrap(), m, v, &mut p.value).unwrap();
-        }
+        let parameters = model.trained_mut().zip(&mut moments);
+        let mut updates: Vec<_> = parameters.filter_map(|(p, moments)| p.update(moments)).collect();
+        b.adamw(&adamw, &mut updates).unwrap();
     }
     for p in model.trained() {
         bench.keep(format!("{} after three steps", p.name), &p.value);
@@ -85,7 +85,10 @@ pub fn recording<B: Backend>(b: &B) {
     let whole = 0..d;
     for life in 0..2u64 {
         let weight = bench.frozen(d * d, 1 + life);
-        let norm = bench.frozen(d, 2);
+        let scale = bench.frozen(d, 2);
+        let norm = Norm { d, eps: 1e-5, weight: &scale };
+        let shape = Shape { outputs: d, inputs: d };
+        let map = Affine { shape, weight: &weight, bias: None };
         let (a, narrow) = (
             bench.tensor(&random(16 * d, 4), Kind::Trained),
             bench.tensor(&random(16 * d, 5), Kind::Trained),
@@ -112,11 +115,11 @@ pub fn recording<B: Backend>(b: &B) {
             // An adapter works beside its linear map: what it adds must not be lost, nor come too
             // late.
             let mut run = |(h, rstd): &mut (B::Tensor, B::Tensor), out: &mut B::Tensor| {
-                b.rms_norm(n, d, 1e-5, &x, &norm, rstd, h)?;
-                b.linear(n, d, d, h, &weight, None, &mut delta)?;
+                b.rms_norm(n, norm, &x, Normed { rstd, out: h })?;
+                b.linear(n, map, h, &mut delta)?;
                 b.lora(n, &lora, h, &mut t, &mut delta)?;
-                b.add_rms_norm(n, d, 1e-5, &x, &delta, &norm, &mut sum, rstd, h)?;
-                b.linear(n, d, d, h, &weight, None, out)
+                b.add_rms_norm(n, norm, &x, &delta, &mut sum, Normed { rstd, out: h })?;
+                b.linear(n, map, h, out)
             };
             let [direct, recorded] = &mut buffers;
             run(direct, &mut out).unwrap();

@@ -1,11 +1,15 @@
 //! Single operations.
 
-use catamount_model::{AdamW, Backend, Dropout, Heads, Kind, Lora, Packed};
+use catamount_model::{
+    AdamW, Affine, Attended, Backend, Direction, Dropout, Head, HeadGradients, Heads, Inner, Kind,
+    Lora, LoraGradients, Norm, NormInput, Normed, Packed, Scores, Shape, Update,
+};
 
 use super::{Bench, Results, random, random_indices};
 
-/// Runs every operation, forward and backward, in shapes that take every path.
-pub fn operations<B: Backend>(b: &B) -> Results {
+/// Runs every operation, forward and backward, in shapes that take every path of a fast backend;
+/// products of more than `most` multiplications are left out for slow ones.
+pub fn operations<B: Backend>(b: &B, most: usize) -> Results {
     let mut bench = Bench::new(b);
     for (n, d) in [(70, 256), (33, 37), (5, 3584)] {
         embedding(&mut bench, n, d);
@@ -20,7 +24,9 @@ pub fn operations<B: Backend>(b: &B) -> Results {
         lora(&mut bench, 129, 96, 32, &[0..64, 96..160], 160, dropout);
         // Enough inputs for the inner product to be cut into slices, with few rows and with many.
         lora(&mut bench, 40, 4864, 16, &[0..64, 64..96], 96, dropout);
-        lora(&mut bench, 1100, 1024, 16, &[0..1024, 1024..2048], 2048, dropout);
+        if 1100 * 1024 * 2048 <= most {
+            lora(&mut bench, 1100, 1024, 16, &[0..1024, 1024..2048], 2048, dropout);
+        }
         lora(&mut bench, 33, 24, 3, &[0..10, 15..20], 20, dropout);
     }
     for heads in [
@@ -62,35 +68,39 @@ fn norm<B: Backend>(t: &mut Bench<B>, n: usize, d: usize) {
     let (x, delta, weight) = (t.activation(n * d, 1), t.activation(n * d, 2), t.frozen(d, 3));
     let (mut sum, mut rstd) = (t.output(n * d, Kind::Activation), t.output(n, Kind::Exact));
     let mut out = t.output(n * d, Kind::Activation);
-    t.b.rms_norm(n, d, 1e-5, &x, &weight, &mut rstd, &mut out).unwrap();
+    let norm = Norm { d, eps: 1e-5, weight: &weight };
+    t.b.rms_norm(n, norm, &x, Normed { rstd: &mut rstd, out: &mut out }).unwrap();
     t.keep(format!("rms_norm {n}x{d}"), &out);
-    t.b.add_rms_norm(n, d, 1e-5, &x, &delta, &weight, &mut sum, &mut rstd, &mut out).unwrap();
+    let normed = Normed { rstd: &mut rstd, out: &mut out };
+    t.b.add_rms_norm(n, norm, &x, &delta, &mut sum, normed).unwrap();
     t.keep(format!("add_rms_norm {n}x{d} sum"), &sum);
     t.keep(format!("add_rms_norm {n}x{d} rstd"), &rstd);
     t.keep(format!("add_rms_norm {n}x{d}"), &out);
     let (dout, mut dx, mut dweight) =
         (t.activation(n * d, 4), t.activation(n * d, 5), t.exact(d, 6));
-    t.b.rms_norm_backward(n, d, &sum, &weight, &rstd, &dout, &mut dx, Some(&mut dweight)).unwrap();
+    let input = NormInput { x: &sum, rstd: &rstd };
+    t.b.rms_norm_backward(n, norm, input, &dout, &mut dx, Some(&mut dweight)).unwrap();
     t.keep(format!("rms_norm_backward {n}x{d} dx"), &dx);
     t.keep(format!("rms_norm_backward {n}x{d} dweight"), &dweight);
 }
 
 fn linear<B: Backend>(t: &mut Bench<B>, n: usize, outputs: usize, inputs: usize) {
+    let size = Shape { outputs, inputs };
     let shape = format!("{n}x{inputs} to {outputs}");
     let (x, weight, bias) =
         (t.activation(n * inputs, 1), t.frozen(outputs * inputs, 2), t.frozen(outputs, 3));
     let mut y = t.output(n * outputs, Kind::Activation);
-    t.b.linear(n, outputs, inputs, &x, &weight, Some(&bias), &mut y).unwrap();
+    let map = Affine { shape: size, weight: &weight, bias: Some(&bias) };
+    t.b.linear(n, map, &x, &mut y).unwrap();
     t.keep(format!("linear with bias {shape}"), &y);
     let mut logits = t.output(n * outputs, Kind::Exact);
-    t.b.linear(n, outputs, inputs, &x, &weight, None, &mut logits).unwrap();
+    t.b.linear(n, Affine { bias: None, ..map }, &x, &mut logits).unwrap();
     t.keep(format!("linear to f32 {shape}"), &logits);
     let (dy, mut dx) = (t.activation(n * outputs, 4), t.output(n * inputs, Kind::Activation));
-    t.b.linear_backward_input(n, outputs, inputs, &dy, &weight, &mut dx).unwrap();
+    t.b.linear_backward_input(n, map, &dy, &mut dx).unwrap();
     t.keep(format!("linear_backward_input {shape}"), &dx);
     let (mut dweight, mut dbias) = (t.exact(outputs * inputs, 5), t.exact(outputs, 6));
-    t.b.linear_backward_weight(n, outputs, inputs, &dy, &x, &mut dweight, Some(&mut dbias))
-        .unwrap();
+    t.b.linear_backward_weight(n, size, &dy, &x, &mut dweight, Some(&mut dbias)).unwrap();
     t.keep(format!("linear_backward_weight {shape} dweight"), &dweight);
     t.keep(format!("linear_backward_weight {shape} dbias"), &dbias);
 }
@@ -116,10 +126,12 @@ fn lora<B: Backend>(
     t.keep(format!("{what}: y"), &y);
     let (dy, mut dx) = (t.activation(n * outputs, 5), t.activation(n * inputs, 6));
     let (mut da, mut db) = (t.exact(width * inputs, 7), t.exact(rows * rank, 8));
-    t.b.lora_backward(n, &lora, &x, &inner, &dy, &mut dx, &mut da, &mut db).unwrap();
+    let gradients = LoraGradients { da: &mut da, db: &mut db };
+    t.b.lora_backward(n, &lora, Inner { x: &x, t: &inner }, &dy, &mut dx, gradients).unwrap();
     // With the linear maps that adapters add to, as a model calls them.
     let weight = t.frozen(outputs * inputs, 9);
-    t.b.linear(n, outputs, inputs, &x, &weight, None, &mut y).unwrap();
+    let map = Affine { shape: Shape { outputs, inputs }, weight: &weight, bias: None };
+    t.b.linear(n, map, &x, &mut y).unwrap();
     t.b.lora(n, &lora, &x, &mut inner, &mut y).unwrap();
     t.keep(format!("{what}: adapted y"), &y);
     let (mut adapted, mut da2, mut db2) = (
@@ -127,8 +139,9 @@ fn lora<B: Backend>(
         t.exact(width * inputs, 7),
         t.exact(rows * rank, 8),
     );
-    t.b.linear_backward_input(n, outputs, inputs, &dy, &weight, &mut adapted).unwrap();
-    t.b.lora_backward(n, &lora, &x, &inner, &dy, &mut adapted, &mut da2, &mut db2).unwrap();
+    t.b.linear_backward_input(n, map, &dy, &mut adapted).unwrap();
+    let gradients = LoraGradients { da: &mut da2, db: &mut db2 };
+    t.b.lora_backward(n, &lora, Inner { x: &x, t: &inner }, &dy, &mut adapted, gradients).unwrap();
     t.keep(format!("{what}: adapted dx"), &adapted);
     t.keep(format!("{what}: dx"), &dx);
     t.keep(format!("{what}: da"), &da);
@@ -163,7 +176,7 @@ fn attention<B: Backend>(t: &mut Bench<B>, heads: Heads, lengths: &[u32]) {
         })
         .collect();
     let table = t.tensor(&table, Kind::Exact);
-    t.b.rope(n, heads, &mut qkv, &packed.positions, &table, false).unwrap();
+    t.b.rope(n, heads, Direction::Forward, &packed.positions, &table, &mut qkv).unwrap();
     t.keep(format!("rope {what}"), &qkv);
     let (mut out, mut lse) =
         (t.output(n * heads.q(), Kind::Activation), t.output(n * heads.heads, Kind::Exact));
@@ -172,7 +185,8 @@ fn attention<B: Backend>(t: &mut Bench<B>, heads: Heads, lengths: &[u32]) {
     t.keep(format!("attention {what} lse"), &lse);
     let (dout, mut dqkv) =
         (t.activation(n * heads.q(), 2), t.output(n * heads.qkv(), Kind::Activation));
-    t.b.attention_backward(heads, &packed, &qkv, &out, &lse, &dout, &mut dqkv).unwrap();
+    let attended = Attended { qkv: &qkv, out: &out, lse: &lse };
+    t.b.attention_backward(heads, &packed, attended, &dout, &mut dqkv).unwrap();
     let all = t.host(&dqkv);
     let rows = |from: usize, to: usize| {
         all.chunks(heads.qkv()).flat_map(|r| r[from..to].to_vec()).collect::<Vec<f32>>()
@@ -181,7 +195,7 @@ fn attention<B: Backend>(t: &mut Bench<B>, heads: Heads, lengths: &[u32]) {
     for (name, part) in [("dq", rows(0, q)), ("dk", rows(q, k)), ("dv", rows(k, heads.qkv()))] {
         t.results.push((format!("attention_backward {what} {name}"), part));
     }
-    t.b.rope(n, heads, &mut dqkv, &packed.positions, &table, true).unwrap();
+    t.b.rope(n, heads, Direction::Backward, &packed.positions, &table, &mut dqkv).unwrap();
     t.keep(format!("rope inverse {what}"), &dqkv);
 }
 
@@ -240,31 +254,18 @@ fn head<B: Backend>(t: &mut Bench<B>, vocab: usize) {
     // The second round changes x in between, so that nothing of the forward pass may be reused.
     let rounds = [("kept", 1.0), ("changed", 1.0), ("cooler", 0.8), ("warmer", 1.3)];
     for (round, temperature) in rounds {
-        t.b.head(m, vocab, d, &x, &weight, &rows, &targets, temperature, &mut log_p, &mut lse)
-            .unwrap();
+        let head =
+            Head { m, vocab, d, weight: &weight, rows: &rows, targets: &targets, temperature };
+        t.b.head(&head, &x, Scores { log_p: &mut log_p, lse: &mut lse }).unwrap();
         t.keep(format!("head {vocab} log_p {round}"), &log_p);
         t.keep(format!("head {vocab} lse {round}"), &lse);
         if round == "changed" {
-            t.b.scale(n * d, 0.5, &mut x).unwrap();
+            let half: Vec<f32> = t.host(&x).iter().map(|x| 0.5 * x).collect();
+            t.b.upload(&half, &mut x, 0).unwrap();
         }
         let (mut dx, mut dweight) = (t.output(n * d, Kind::Activation), t.exact(vocab * d, 5));
-        let gradient = Some(&mut dweight);
-        t.b.head_backward(
-            n,
-            m,
-            vocab,
-            d,
-            &x,
-            &weight,
-            &rows,
-            &targets,
-            temperature,
-            &lse,
-            &coefficients,
-            &mut dx,
-            gradient,
-        )
-        .unwrap();
+        let gradients = HeadGradients { dx: &mut dx, dweight: Some(&mut dweight) };
+        t.b.head_backward(n, &head, &x, &lse, &coefficients, gradients).unwrap();
         t.keep(format!("head_backward {vocab} dx {round}"), &dx);
         t.keep(format!("head_backward {vocab} dweight {round}"), &dweight);
     }
@@ -285,20 +286,24 @@ fn optimizer<B: Backend>(t: &mut Bench<B>) {
             step,
             grad_scale: 0.7,
         };
-        t.b.adamw(len, &adamw, &grad, &mut m, &mut v, &mut value).unwrap();
+        let update = Update { grad: &grad, m: &mut m, v: &mut v, value: &mut value };
+        t.b.adamw(&adamw, &mut [update]).unwrap();
     }
     t.keep("adamw value", &value);
     t.keep("adamw m", &m);
     t.keep("adamw v", &v);
     // The copy that products read must have followed.
     let (x, mut y) = (t.activation(10, 4), t.output(100, Kind::Exact));
-    t.b.linear(1, 100, 10, &x, &value, None, &mut y).unwrap();
+    let shape = Shape { outputs: 100, inputs: 10 };
+    t.b.linear(1, Affine { shape, weight: &value, bias: None }, &x, &mut y).unwrap();
     t.keep("product with an updated parameter", &y);
     let mut z = t.exact(len, 5);
-    t.b.axpy(len, 0.3, &grad, &mut z).unwrap();
-    t.b.scale(len / 2, -2.0, &mut z).unwrap();
     t.b.clear(100, &mut z).unwrap();
-    t.keep("axpy, scale, clear", &z);
+    t.keep("clear", &z);
+    let (mut one, mut other) = (t.exact(len, 7), t.activation(33, 8));
+    t.b.clear_all(&mut [&mut one, &mut other]).unwrap();
+    t.keep("clear_all, exact", &one);
+    t.keep("clear_all, an activation", &other);
     let activation = t.activation(777, 6);
     let squares = t.b.sum_of_squares(&[&z, &grad, &activation]).unwrap();
     t.results.push(("sum_of_squares".into(), vec![squares as f32]));

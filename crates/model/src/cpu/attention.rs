@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::gemm::{Mat, Start, gemm_here};
+use super::gemm::{Mat, Sizes, Start, gemm_here};
 use super::parallel::Shared;
 use super::simd::{dot, exp_sum, max, simd};
 use crate::Heads;
@@ -53,7 +53,7 @@ simd! {
     }
 }
 
-/// `out` and `lse` as [`crate::Backend::attention`] describes them.
+/// `out` and `lse` as [`crate::Layers::attention`] describes them.
 pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: &mut [f32]) {
     let (dim, width, group) = (heads.dim, heads.qkv(), heads.heads / heads.kv_heads);
     let scale = 1.0 / (dim as f32).sqrt();
@@ -70,9 +70,7 @@ pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: 
                 let q = &qkv[(row0 + first) * width + head * dim..];
                 let s = &mut scores[..queries * keys];
                 gemm_here(
-                    queries,
-                    keys,
-                    dim,
+                    Sizes { m: queries, n: keys, k: dim },
                     Mat::rows(q, width),
                     Mat::columns(k, width),
                     Start::Zero,
@@ -81,9 +79,7 @@ pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: 
                 );
                 softmax(s, keys, first, scale, &mut block_lse[..queries]);
                 gemm_here(
-                    queries,
-                    dim,
-                    keys,
+                    Sizes { m: queries, n: dim, k: keys },
                     Mat::rows(s, keys),
                     Mat::rows(v, width),
                     Start::Zero,
@@ -156,15 +152,41 @@ pub fn backward(
                     block_lse[i] = lse[(row + i) * heads.heads + head];
                 }
                 let (p, dp) = (&mut p[..queries * keys], &mut dp[..queries * keys]);
-                gemm_here(queries, keys, dim, q, Mat::columns(k, width), Start::Zero, p, keys);
-                gemm_here(queries, keys, dim, go, Mat::columns(v, width), Start::Zero, dp, keys);
-                softmax_backward(p, dp, keys, first, scale, &block_lse);
-                gemm_here(keys, dim, queries, Mat::columns(p, keys), go, Start::Old, &mut dv, dim);
-                gemm_here(keys, dim, queries, Mat::columns(dp, keys), q, Start::Old, &mut dk, dim);
                 gemm_here(
-                    queries,
-                    dim,
+                    Sizes { m: queries, n: keys, k: dim },
+                    q,
+                    Mat::columns(k, width),
+                    Start::Zero,
+                    p,
                     keys,
+                );
+                gemm_here(
+                    Sizes { m: queries, n: keys, k: dim },
+                    go,
+                    Mat::columns(v, width),
+                    Start::Zero,
+                    dp,
+                    keys,
+                );
+                softmax_backward(p, dp, keys, first, scale, &block_lse);
+                gemm_here(
+                    Sizes { m: keys, n: dim, k: queries },
+                    Mat::columns(p, keys),
+                    go,
+                    Start::Old,
+                    &mut dv,
+                    dim,
+                );
+                gemm_here(
+                    Sizes { m: keys, n: dim, k: queries },
+                    Mat::columns(dp, keys),
+                    q,
+                    Start::Old,
+                    &mut dk,
+                    dim,
+                );
+                gemm_here(
+                    Sizes { m: queries, n: dim, k: keys },
                     Mat::rows(dp, keys),
                     Mat::rows(k, width),
                     Start::Zero,

@@ -2,7 +2,7 @@
 
 use super::parallel::{Shared, rows};
 use super::simd::{LANES, dot, exp, simd};
-use crate::{AdamW, Heads};
+use crate::{AdamW, Direction, Heads, Norm, NormInput, Normed};
 
 /// Rows whose contributions to a parameter's gradient are summed together, so that the order does
 /// not depend on threads.
@@ -30,15 +30,6 @@ simd! {
 }
 
 simd! {
-    /// `y += factor * x`.
-    pub fn axpy(y: &mut [f32], factor: f32, x: &[f32]) {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = factor.mul_add(*x, *y);
-        }
-    }
-}
-
-simd! {
     /// `sum = x + delta`.
     pub fn add_to(sum: &mut [f32], x: &[f32], delta: &[f32]) {
         for ((s, x), d) in sum.iter_mut().zip(x).zip(delta) {
@@ -57,16 +48,9 @@ simd! {
     }
 }
 
-pub fn rms_norm(
-    n: usize,
-    d: usize,
-    eps: f32,
-    x: &[f32],
-    weight: &[f32],
-    rstd: &mut [f32],
-    out: &mut [f32],
-) {
-    let (rstd, out) = (Shared::new(rstd), Shared::new(out));
+pub fn rms_norm(n: usize, norm: Norm<'_, [f32]>, x: &[f32], normed: Normed<'_, [f32]>) {
+    let Norm { d, eps, weight } = norm;
+    let (rstd, out) = (Shared::new(normed.rstd), Shared::new(normed.out));
     rows(n, d, |range| {
         for i in range {
             // SAFETY: each row belongs to one task.
@@ -76,19 +60,16 @@ pub fn rms_norm(
     });
 }
 
-#[allow(clippy::too_many_arguments)]
 pub fn add_rms_norm(
     n: usize,
-    d: usize,
-    eps: f32,
+    norm: Norm<'_, [f32]>,
     x: &[f32],
     delta: &[f32],
-    weight: &[f32],
     sum: &mut [f32],
-    rstd: &mut [f32],
-    out: &mut [f32],
+    normed: Normed<'_, [f32]>,
 ) {
-    let (sum, rstd, out) = (Shared::new(sum), Shared::new(rstd), Shared::new(out));
+    let Norm { d, eps, weight } = norm;
+    let (sum, rstd, out) = (Shared::new(sum), Shared::new(normed.rstd), Shared::new(normed.out));
     rows(n, d, |range| {
         for i in range {
             // SAFETY: each row belongs to one task.
@@ -121,17 +102,15 @@ simd! {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
 pub fn rms_norm_backward(
     n: usize,
-    d: usize,
-    x: &[f32],
-    weight: &[f32],
-    rstd: &[f32],
+    norm: Norm<'_, [f32]>,
+    input: NormInput<'_, [f32]>,
     dout: &[f32],
     dx: &mut [f32],
     dweight: Option<&mut [f32]>,
 ) {
+    let (Norm { d, weight, .. }, NormInput { x, rstd }) = (norm, input);
     let groups = n.div_ceil(GROUP);
     let width = if dweight.is_some() { d } else { 0 };
     let mut partial = vec![0.0; groups * width];
@@ -162,12 +141,12 @@ pub fn rms_norm_backward(
 pub fn rope(
     n: usize,
     heads: Heads,
-    qkv: &mut [f32],
+    direction: Direction,
     positions: &[u32],
     table: &[f32],
-    inverse: bool,
+    qkv: &mut [f32],
 ) {
-    let (dim, width) = (heads.dim, heads.qkv());
+    let (dim, width, sign) = (heads.dim, heads.qkv(), direction.sign());
     let half = dim / 2;
     let qkv = Shared::new(qkv);
     rows(n, width, |range| {
@@ -176,8 +155,7 @@ pub fn rope(
             let row = unsafe { qkv.part(i * width, (heads.heads + heads.kv_heads) * dim) };
             let angles = &table[positions[i] as usize * dim..][..dim];
             let (cos, sin) = angles.split_at(half);
-            row.chunks_exact_mut(dim)
-                .for_each(|head| rotate(head, cos, sin, if inverse { -1.0 } else { 1.0 }));
+            row.chunks_exact_mut(dim).for_each(|head| rotate(head, cos, sin, sign));
         }
     });
 }
@@ -256,14 +234,8 @@ simd! {
     }
 }
 
-pub fn adamw(
-    len: usize,
-    step: &AdamW,
-    grad: &[f32],
-    m: &mut [f32],
-    v: &mut [f32],
-    value: &mut [f32],
-) {
+pub fn adamw(step: &AdamW, grad: &[f32], m: &mut [f32], v: &mut [f32], value: &mut [f32]) {
+    let len = value.len();
     let (m, v, value) = (Shared::new(m), Shared::new(v), Shared::new(value));
     rows(len.div_ceil(1024), 1024, |range| {
         let (first, end) = (range.start * 1024, (range.end * 1024).min(len));

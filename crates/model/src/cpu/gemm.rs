@@ -4,6 +4,7 @@
 //! be as fixed, but its rounding grows with k.)
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -33,6 +34,21 @@ impl<'a> Mat<'a> {
     /// The transpose of a row-major matrix.
     pub fn columns(data: &'a [f32], stride: usize) -> Self {
         Mat { data, row: 1, col: stride }
+    }
+}
+
+/// The sizes of a product: `[m, n]` is `[m, k]` times `[k, n]`.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+}
+
+impl Sizes {
+    /// Whether a product of these sizes is worth waking another thread.
+    fn is_large(self) -> bool {
+        self.m * self.n * self.k >= PARALLEL
     }
 }
 
@@ -135,21 +151,13 @@ fn pack_panel(b: Mat<'_>, k: usize, first: usize, width: usize, out: &mut [f32])
 }
 
 /// C = start + A B with C `[m, n]`, rows `stride` apart; uses every core when it is worth it.
-#[allow(clippy::too_many_arguments)]
-pub fn gemm(
-    m: usize,
-    n: usize,
-    k: usize,
-    a: Mat<'_>,
-    b: Mat<'_>,
-    start: Start<'_>,
-    c: &mut [f32],
-    stride: usize,
-) {
+pub fn gemm(sizes: Sizes, a: Mat<'_>, b: Mat<'_>, start: Start<'_>, c: &mut [f32], stride: usize) {
     // Taken out of its cell: a rayon thread that waits inside may pick up another product.
+    let Sizes { n, k, .. } = sizes;
     let mut scratch = B_PANELS.take();
     pack_b(b, k, n, scratch.get(n.div_ceil(NR) * NR * k));
-    multiply(m, n, k, a, scratch.read(), start, c, stride, m * n * k >= PARALLEL);
+    let product = Factors { sizes, a, b: scratch.read(), start };
+    product.multiply(c, stride, sizes.is_large());
     B_PANELS.set(scratch);
 }
 
@@ -162,27 +170,26 @@ pub fn gemm_packed(
     c: &mut [f32],
     stride: usize,
 ) {
-    multiply(m, b.n, b.k, a, b.data.read(), start, c, stride, m * b.n * b.k >= PARALLEL);
+    let sizes = Sizes { m, n: b.n, k: b.k };
+    Factors { sizes, a, b: b.data.read(), start }.multiply(c, stride, sizes.is_large());
 }
 
 /// The same on this thread alone, for use inside parallel loops.
-#[allow(clippy::too_many_arguments)]
 pub fn gemm_here(
-    m: usize,
-    n: usize,
-    k: usize,
+    sizes: Sizes,
     a: Mat<'_>,
     b: Mat<'_>,
     start: Start<'_>,
     c: &mut [f32],
     stride: usize,
 ) {
+    let Sizes { n, k, .. } = sizes;
     let mut scratch = B_PANELS.take();
     let panels = scratch.get(n.div_ceil(NR) * NR * k);
     for (p, out) in panels.chunks_mut((NR * k).max(1)).enumerate() {
         pack_panel(b, k, p * NR, NR.min(n - p * NR), out);
     }
-    multiply(m, n, k, a, scratch.read(), start, c, stride, false);
+    Factors { sizes, a, b: scratch.read(), start }.multiply(c, stride, false);
     B_PANELS.set(scratch);
 }
 
@@ -194,136 +201,131 @@ unsafe impl Send for Out {}
 // SAFETY: as above.
 unsafe impl Sync for Out {}
 
-#[allow(clippy::too_many_arguments)]
-fn multiply(
-    m: usize,
-    n: usize,
-    k: usize,
-    a: Mat<'_>,
-    b: &[f32],
-    start: Start<'_>,
-    c: &mut [f32],
-    stride: usize,
-    parallel: bool,
-) {
-    if m == 0 || n == 0 {
-        return;
-    }
-    assert!(c.len() >= (m - 1) * stride + n, "gemm: the result does not fit its buffer");
-    assert!(k == 0 || a.data.len() > (m - 1) * a.row + (k - 1) * a.col, "gemm: A is too short");
-    assert!(b.len() >= n.div_ceil(NR) * NR * k, "gemm: B is too short");
-    if k == 0 {
-        for row in c.chunks_mut(stride).take(m) {
-            match start {
-                Start::Zero => row[..n].fill(0.0),
-                Start::Old => {}
-                Start::Bias(bias) => row[..n].copy_from_slice(&bias[..n]),
-            }
-        }
-        return;
-    }
-    let out = Out(c.as_mut_ptr());
-    let panels = n.div_ceil(NR);
-    let row_tasks = m.div_ceil(MC);
-    let threads = rayon::current_num_threads();
-    // Enough tasks to keep every thread busy, split by rows first: splitting columns packs A again.
-    let column_tasks =
-        if parallel { (4 * threads).div_ceil(row_tasks).clamp(1, panels.div_ceil(2)) } else { 1 };
-    let wide = panels.div_ceil(column_tasks);
-    let task = |t: usize| {
-        let (rt, ct) = (t / column_tasks, t % column_tasks);
-        let (i0, p0) = (rt * MC, ct * wide);
-        let (rows, p1) = (MC.min(m - i0), (p0 + wide).min(panels));
-        if p0 < p1 {
-            block(i0, rows, p0, p1, n, k, a, b, start, out, stride);
-        }
-    };
-    if parallel && row_tasks * column_tasks > 1 {
-        (0..row_tasks * column_tasks).into_par_iter().with_max_len(1).for_each(task);
-    } else {
-        (0..row_tasks * column_tasks).for_each(task);
-    }
+/// A product whose right-hand matrix is in panels.
+#[derive(Clone, Copy)]
+struct Factors<'a> {
+    sizes: Sizes,
+    a: Mat<'a>,
+    b: &'a [f32],
+    start: Start<'a>,
 }
 
-/// Rows `i0..i0 + rows` of the result in panels `p0..p1`.
-#[allow(clippy::too_many_arguments)]
-fn block(
-    i0: usize,
-    rows: usize,
-    p0: usize,
-    p1: usize,
-    n: usize,
-    k: usize,
-    a: Mat<'_>,
-    b: &[f32],
-    start: Start<'_>,
-    out: Out,
-    stride: usize,
-) {
-    // Rows are spread evenly over the tiles: 16 rows are two tiles of 8, not 14 and 2.
-    let tiles = rows.div_ceil(MR);
-    let cut = |t: usize| t * rows / tiles;
-    // Rows that are contiguous are read where they are. The others are packed: strides that are
-    // powers of two would otherwise fight for the same lines of the cache.
-    let pack = a.col != 1;
-    let mut scratch = A_PANEL.take();
-    let packed = scratch.get(if pack { rows * KC.min(k) } else { 0 });
-    for k0 in (0..k).step_by(KC) {
-        let depth = KC.min(k - k0);
-        for t in (0..tiles).filter(|_| pack) {
-            let (r0, r1) = (cut(t), cut(t + 1));
-            pack_a(a, i0 + r0, r1 - r0, k0, depth, &mut packed[r0 * depth..r1 * depth]);
+impl Factors<'_> {
+    fn multiply(self, c: &mut [f32], stride: usize, parallel: bool) {
+        let Factors { sizes: Sizes { m, n, k }, a, b, start } = self;
+        if m == 0 || n == 0 {
+            return;
         }
-        for p in p0..p1 {
-            let panel = &b[p * NR * k + k0 * NR..][..depth * NR];
-            let width = NR.min(n - p * NR);
-            for t in 0..tiles {
+        assert!(c.len() >= (m - 1) * stride + n, "gemm: the result does not fit its buffer");
+        assert!(k == 0 || a.data.len() > (m - 1) * a.row + (k - 1) * a.col, "gemm: A is too short");
+        assert!(b.len() >= n.div_ceil(NR) * NR * k, "gemm: B is too short");
+        if k == 0 {
+            for row in c.chunks_mut(stride).take(m) {
+                match start {
+                    Start::Zero => row[..n].fill(0.0),
+                    Start::Old => {}
+                    Start::Bias(bias) => row[..n].copy_from_slice(&bias[..n]),
+                }
+            }
+            return;
+        }
+        let out = Out(c.as_mut_ptr());
+        let panels = n.div_ceil(NR);
+        let row_tasks = m.div_ceil(MC);
+        let threads = rayon::current_num_threads();
+        // Enough tasks to keep every thread busy, split by rows first: splitting columns packs A
+        // again.
+        let column_tasks = if parallel {
+            (4 * threads).div_ceil(row_tasks).clamp(1, panels.div_ceil(2))
+        } else {
+            1
+        };
+        let wide = panels.div_ceil(column_tasks);
+        let task = |t: usize| {
+            let (rt, ct) = (t / column_tasks, t % column_tasks);
+            let (i0, p0) = (rt * MC, ct * wide);
+            let (rows, p1) = (MC.min(m - i0), (p0 + wide).min(panels));
+            if p0 < p1 {
+                self.block(i0..i0 + rows, p0..p1, out, stride);
+            }
+        };
+        if parallel && row_tasks * column_tasks > 1 {
+            (0..row_tasks * column_tasks).into_par_iter().with_max_len(1).for_each(task);
+        } else {
+            (0..row_tasks * column_tasks).for_each(task);
+        }
+    }
+
+    /// These rows of the result in these panels.
+    fn block(&self, rows: Range<usize>, panels: Range<usize>, out: Out, stride: usize) {
+        let Factors { sizes: Sizes { n, k, .. }, a, b, start } = *self;
+        let (i0, rows) = (rows.start, rows.len());
+        // Rows are spread evenly over the tiles: 16 rows are two tiles of 8, not 14 and 2.
+        let tiles = rows.div_ceil(MR);
+        let cut = |t: usize| t * rows / tiles;
+        // Rows that are contiguous are read where they are. The others are packed: strides that are
+        // powers of two would otherwise fight for the same lines of the cache.
+        let pack = a.col != 1;
+        let mut scratch = A_PANEL.take();
+        let packed = scratch.get(if pack { rows * KC.min(k) } else { 0 });
+        for k0 in (0..k).step_by(KC) {
+            let depth = KC.min(k - k0);
+            for t in (0..tiles).filter(|_| pack) {
                 let (r0, r1) = (cut(t), cut(t + 1));
-                let height = r1 - r0;
-                let left = if pack {
-                    Left { data: packed[r0 * depth..r1 * depth].as_ptr(), row: 1, col: height }
-                } else {
-                    Left { data: a.data[(i0 + r0) * a.row + k0..].as_ptr(), row: a.row, col: 1 }
-                };
-                // SAFETY: the tile lies inside C (asserted by the caller) and belongs to this task.
-                let tile = unsafe { out.0.add((i0 + r0) * stride + p * NR) };
-                let first = k0 == 0;
-                if width == NR {
-                    if first {
-                        // SAFETY: a full tile of `height` rows and NR columns.
-                        unsafe { begin(tile, stride, height, NR, p * NR, start) };
-                    }
-                    // SAFETY: as above; the panels are `depth` deep.
-                    unsafe { kernel(height, depth, left, panel.as_ptr(), tile, stride) };
-                } else {
-                    let mut edge = [0.0f32; MR * NR];
-                    // SAFETY: only `width` columns of C are touched; the kernel works in the local
-                    // tile.
-                    unsafe {
+                pack_a(a, i0 + r0, r1 - r0, k0, depth, &mut packed[r0 * depth..r1 * depth]);
+            }
+            for p in panels.clone() {
+                let panel = &b[p * NR * k + k0 * NR..][..depth * NR];
+                let width = NR.min(n - p * NR);
+                for t in 0..tiles {
+                    let (r0, r1) = (cut(t), cut(t + 1));
+                    let height = r1 - r0;
+                    let left = if pack {
+                        Left { data: packed[r0 * depth..r1 * depth].as_ptr(), row: 1, col: height }
+                    } else {
+                        Left { data: a.data[(i0 + r0) * a.row + k0..].as_ptr(), row: a.row, col: 1 }
+                    };
+                    // SAFETY: the tile lies inside C (asserted by the caller) and belongs to this
+                    // task.
+                    let tile = unsafe { out.0.add((i0 + r0) * stride + p * NR) };
+                    let first = k0 == 0;
+                    if width == NR {
                         if first {
-                            begin(tile, stride, height, width, p * NR, start);
+                            // SAFETY: a full tile of `height` rows and NR columns.
+                            unsafe { begin(tile, stride, height, NR, p * NR, start) };
                         }
-                        for r in 0..height {
-                            std::ptr::copy_nonoverlapping(
-                                tile.add(r * stride),
-                                edge.as_mut_ptr().add(r * NR),
-                                width,
-                            );
-                        }
-                        kernel(height, depth, left, panel.as_ptr(), edge.as_mut_ptr(), NR);
-                        for r in 0..height {
-                            std::ptr::copy_nonoverlapping(
-                                edge.as_ptr().add(r * NR),
-                                tile.add(r * stride),
-                                width,
-                            );
+                        // SAFETY: as above; the panels are `depth` deep.
+                        unsafe { kernel(height, depth, left, panel.as_ptr(), tile, stride) };
+                    } else {
+                        let mut edge = [0.0f32; MR * NR];
+                        // SAFETY: only `width` columns of C are touched; the kernel works in the
+                        // local tile.
+                        unsafe {
+                            if first {
+                                begin(tile, stride, height, width, p * NR, start);
+                            }
+                            for r in 0..height {
+                                std::ptr::copy_nonoverlapping(
+                                    tile.add(r * stride),
+                                    edge.as_mut_ptr().add(r * NR),
+                                    width,
+                                );
+                            }
+                            kernel(height, depth, left, panel.as_ptr(), edge.as_mut_ptr(), NR);
+                            for r in 0..height {
+                                std::ptr::copy_nonoverlapping(
+                                    edge.as_ptr().add(r * NR),
+                                    tile.add(r * stride),
+                                    width,
+                                );
+                            }
                         }
                     }
                 }
             }
         }
+        A_PANEL.set(scratch);
     }
-    A_PANEL.set(scratch);
 }
 
 /// Writes the start of each sum into the tile.
@@ -369,14 +371,13 @@ mod tests {
             [(1, 1, 1), (3, 5, 7), (14, 32, 256), (15, 33, 300), (130, 70, 513), (29, 100, 64)]
         {
             let (a, b, bias) = (random(m * k, 1), random(k * n, 2), random(n, 3));
+            let sizes = Sizes { m, n, k };
             let mut c = vec![f32::NAN; m * n];
-            gemm(m, n, k, Mat::rows(&a, k), Mat::rows(&b, n), Start::Bias(&bias), &mut c, n);
+            gemm(sizes, Mat::rows(&a, k), Mat::rows(&b, n), Start::Bias(&bias), &mut c, n);
             let mut here = vec![f32::NAN; m * n];
             let bt: Vec<f32> = (0..n * k).map(|i| b[(i % k) * n + i / k]).collect();
             gemm_here(
-                m,
-                n,
-                k,
+                sizes,
                 Mat::rows(&a, k),
                 Mat::columns(&bt, k),
                 Start::Bias(&bias),

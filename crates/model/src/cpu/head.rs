@@ -1,9 +1,11 @@
 //! The head: log-probabilities of targets, a chunk of rows at a time.
 
+use super::CpuTensor;
 use super::elementwise::add;
-use super::gemm::{Mat, PackedB, Start, gemm, gemm_packed};
+use super::gemm::{Mat, Sizes, Start, gemm, gemm_packed};
 use super::parallel::{Shared, rows as each_row};
 use super::simd::{exp, exp_sum, max, simd};
+use crate::{Head, HeadGradients, Scores};
 
 /// Logits that exist at once.
 const LOGITS: usize = 1 << 21;
@@ -47,19 +49,12 @@ pub fn gather(m: usize, d: usize, x: &[f32], rows: &[u32], out: &mut [f32]) {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-pub fn forward(
-    m: usize,
-    vocab: usize,
-    d: usize,
-    x: &[f32],
-    weight: &PackedB,
-    rows: &[u32],
-    targets: &[u32],
-    temperature: f32,
-    log_p: &mut [f32],
-    lse: &mut [f32],
-) {
+/// The head on the processor.
+type OnCpu<'a> = Head<'a, CpuTensor, Vec<u32>>;
+
+pub fn forward(head: &OnCpu<'_>, x: &[f32], Scores { log_p, lse }: Scores<'_, [f32]>) {
+    let &Head { m, vocab, d, weight, rows, targets, temperature } = head;
+    let weight = weight.packed(vocab, d);
     let most = chunk(vocab).min(m);
     let (mut gathered, mut logits) = (vec![0.0; most * d], vec![0.0; most * vocab]);
     for first in (0..m).step_by(most) {
@@ -86,23 +81,16 @@ pub fn forward(
     }
 }
 
-#[allow(clippy::too_many_arguments)]
 pub fn backward(
     n: usize,
-    m: usize,
-    vocab: usize,
-    d: usize,
+    head: &OnCpu<'_>,
     x: &[f32],
-    weight: &[f32],
-    packed: &PackedB,
-    rows: &[u32],
-    targets: &[u32],
-    temperature: f32,
     lse: &[f32],
     coefficients: &[f32],
-    dx: &mut [f32],
-    mut dweight: Option<&mut [f32]>,
+    HeadGradients { dx, mut dweight }: HeadGradients<'_, [f32]>,
 ) {
+    let &Head { m, vocab, d, weight, rows, targets, temperature } = head;
+    let packed = weight.packed(vocab, d);
     dx[..n * d].fill(0.0);
     let most = chunk(vocab).min(m.max(1));
     let (mut gathered, mut logits, mut dgathered) =
@@ -122,11 +110,9 @@ pub fn backward(
             }
         });
         gemm(
-            len,
-            d,
-            vocab,
+            Sizes { m: len, n: d, k: vocab },
             Mat::rows(&logits, vocab),
-            Mat::rows(weight, d),
+            Mat::rows(&weight.data, d),
             Start::Zero,
             &mut dgathered,
             d,
@@ -136,9 +122,7 @@ pub fn backward(
         }
         if let Some(dweight) = &mut dweight {
             gemm(
-                vocab,
-                d,
-                len,
+                Sizes { m: vocab, n: d, k: len },
                 Mat::columns(&logits, vocab),
                 Mat::rows(&gathered, d),
                 Start::Old,

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::gemm::{Mat, Start, gemm};
+use super::gemm::{Mat, Sizes, Start, gemm};
 use super::parallel::{Shared, rows};
-use crate::{Dropout, Lora};
+use crate::{Dropout, Inner, Lora, LoraGradients};
 
 /// The adapter's input: `x` itself, or what dropout leaves of it.
 fn dropped<'a>(n: usize, inputs: usize, dropout: Option<Dropout>, x: &'a [f32]) -> Cow<'a, [f32]> {
@@ -29,42 +29,43 @@ fn mask(n: usize, inputs: usize, dropout: Dropout, x: &mut [f32]) {
 }
 
 /// `t = drop(x) Aᵀ`, `y += scale * t Bᵀ` part by part.
-pub fn forward<T>(
-    n: usize,
-    l: &Lora<'_, T>,
-    a: &[f32],
-    b: &[f32],
-    x: &[f32],
-    t: &mut [f32],
-    y: &mut [f32],
-) {
-    let (r, inputs, width) = (l.rank, l.inputs, l.parts.len() * l.rank);
+pub fn forward(n: usize, l: &Lora<'_, [f32]>, x: &[f32], t: &mut [f32], y: &mut [f32]) {
+    let (a, b, r, inputs, width) = (l.a, l.b, l.rank, l.inputs, l.width());
     let x = dropped(n, inputs, l.dropout, x);
-    gemm(n, width, inputs, Mat::rows(&x, inputs), Mat::columns(a, inputs), Start::Zero, t, width);
+    gemm(
+        Sizes { m: n, n: width, k: inputs },
+        Mat::rows(&x, inputs),
+        Mat::columns(a, inputs),
+        Start::Zero,
+        t,
+        width,
+    );
     let scaled: Vec<f32> = t[..n * width].iter().map(|v| v * l.scale).collect();
     let mut row = 0;
     for (i, part) in l.parts.iter().enumerate() {
         let (t, b) = (Mat::rows(&scaled[i * r..], width), Mat::columns(&b[row * r..], r));
-        gemm(n, part.len(), r, t, b, Start::Old, &mut y[part.start..], l.outputs);
+        gemm(
+            Sizes { m: n, n: part.len(), k: r },
+            t,
+            b,
+            Start::Old,
+            &mut y[part.start..],
+            l.outputs,
+        );
         row += part.len();
     }
 }
 
-/// The gradients; see [`crate::Backend::lora_backward`].
-#[allow(clippy::too_many_arguments)]
-pub fn backward<T>(
+/// The gradients; see [`crate::Layers::lora_backward`].
+pub fn backward(
     n: usize,
-    l: &Lora<'_, T>,
-    a: &[f32],
-    b: &[f32],
-    x: &[f32],
-    t: &[f32],
+    l: &Lora<'_, [f32]>,
+    Inner { x, t }: Inner<'_, [f32]>,
     dy: &[f32],
     dx: &mut [f32],
-    da: &mut [f32],
-    db: &mut [f32],
+    LoraGradients { da, db }: LoraGradients<'_, [f32]>,
 ) {
-    let (r, inputs, outputs, width) = (l.rank, l.inputs, l.outputs, l.parts.len() * l.rank);
+    let (a, b, r, inputs, outputs, width) = (l.a, l.b, l.rank, l.inputs, l.outputs, l.width());
     let scaled: Vec<f32> = t[..n * width].iter().map(|v| v * l.scale).collect();
     let mut dt = vec![0.0; n * width];
     let mut row = 0;
@@ -72,9 +73,7 @@ pub fn backward<T>(
         let dy = &dy[part.start..];
         let (b, db) = (&b[row * r..], &mut db[row * r..]);
         gemm(
-            n,
-            r,
-            part.len(),
+            Sizes { m: n, n: r, k: part.len() },
             Mat::rows(dy, outputs),
             Mat::rows(b, r),
             Start::Zero,
@@ -82,9 +81,7 @@ pub fn backward<T>(
             width,
         );
         gemm(
-            part.len(),
-            r,
-            n,
+            Sizes { m: part.len(), n: r, k: n },
             Mat::columns(dy, outputs),
             Mat::rows(&scaled[i * r..], width),
             Start::Old,
@@ -96,9 +93,7 @@ pub fn backward<T>(
     dt.iter_mut().for_each(|v| *v *= l.scale);
     let dropped_x = dropped(n, inputs, l.dropout, x);
     gemm(
-        width,
-        inputs,
-        n,
+        Sizes { m: width, n: inputs, k: n },
         Mat::columns(&dt, width),
         Mat::rows(&dropped_x, inputs),
         Start::Old,
@@ -107,9 +102,7 @@ pub fn backward<T>(
     );
     match l.dropout {
         None => gemm(
-            n,
-            inputs,
-            width,
+            Sizes { m: n, n: inputs, k: width },
             Mat::rows(&dt, width),
             Mat::rows(a, inputs),
             Start::Old,
@@ -119,9 +112,7 @@ pub fn backward<T>(
         Some(dropout) => {
             let mut through = vec![0.0; n * inputs];
             gemm(
-                n,
-                inputs,
-                width,
+                Sizes { m: n, n: inputs, k: width },
                 Mat::rows(&dt, width),
                 Mat::rows(a, inputs),
                 Start::Zero,

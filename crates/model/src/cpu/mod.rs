@@ -13,9 +13,13 @@ mod tile;
 
 use std::sync::OnceLock;
 
-use gemm::{Mat, PackedB, Start};
+use gemm::{Mat, PackedB, Sizes, Start};
 
-use crate::{AdamW, Backend, Draws, Error, Heads, Kind, Lora, Packed, Result, Sampling};
+use crate::{
+    AdamW, Affine, Attended, Decode, Direction, Draws, Error, Head, HeadGradients, Heads, Inner,
+    Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize, Packed, Result,
+    Sampling, Scores, Shape, Update,
+};
 
 /// The processor.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +44,7 @@ impl CpuTensor {
     }
 }
 
-impl Backend for Cpu {
+impl Memory for Cpu {
     type Tensor = CpuTensor;
     type Index = Vec<u32>;
 
@@ -74,6 +78,11 @@ impl Backend for Cpu {
         Ok(())
     }
 
+    fn clear(&self, len: usize, x: &mut CpuTensor) -> Result<()> {
+        x.change()[..len].fill(0.0);
+        Ok(())
+    }
+
     fn indices(&self, len: usize) -> Result<Vec<u32>> {
         Ok(vec![0; len])
     }
@@ -82,26 +91,9 @@ impl Backend for Cpu {
         to[..from.len()].copy_from_slice(from);
         Ok(())
     }
+}
 
-    fn clear(&self, len: usize, x: &mut CpuTensor) -> Result<()> {
-        x.change()[..len].fill(0.0);
-        Ok(())
-    }
-
-    fn scale(&self, len: usize, factor: f32, x: &mut CpuTensor) -> Result<()> {
-        x.change()[..len].iter_mut().for_each(|v| *v *= factor);
-        Ok(())
-    }
-
-    fn axpy(&self, len: usize, factor: f32, x: &CpuTensor, y: &mut CpuTensor) -> Result<()> {
-        elementwise::axpy(&mut y.change()[..len], factor, &x.data[..len]);
-        Ok(())
-    }
-
-    fn sum_of_squares(&self, tensors: &[&CpuTensor]) -> Result<f64> {
-        Ok(tensors.iter().map(|t| elementwise::sum_of_squares(&t.data)).sum())
-    }
-
+impl Layers for Cpu {
     fn embed(
         &self,
         n: usize,
@@ -129,71 +121,53 @@ impl Backend for Cpu {
     fn rms_norm(
         &self,
         n: usize,
-        d: usize,
-        eps: f32,
+        norm: Norm<'_, CpuTensor>,
         x: &CpuTensor,
-        weight: &CpuTensor,
-        rstd: &mut CpuTensor,
-        out: &mut CpuTensor,
+        normed: Normed<'_, CpuTensor>,
     ) -> Result<()> {
-        elementwise::rms_norm(n, d, eps, &x.data, &weight.data, rstd.change(), out.change());
+        elementwise::rms_norm(n, numbers(norm), &x.data, changed(normed));
         Ok(())
     }
 
     fn add_rms_norm(
         &self,
         n: usize,
-        d: usize,
-        eps: f32,
+        norm: Norm<'_, CpuTensor>,
         x: &CpuTensor,
         delta: &CpuTensor,
-        weight: &CpuTensor,
         sum: &mut CpuTensor,
-        rstd: &mut CpuTensor,
-        out: &mut CpuTensor,
+        normed: Normed<'_, CpuTensor>,
     ) -> Result<()> {
-        let (sum, rstd, out) = (sum.change(), rstd.change(), out.change());
-        elementwise::add_rms_norm(n, d, eps, &x.data, &delta.data, &weight.data, sum, rstd, out);
+        let (norm, normed) = (numbers(norm), changed(normed));
+        elementwise::add_rms_norm(n, norm, &x.data, &delta.data, sum.change(), normed);
         Ok(())
     }
 
     fn rms_norm_backward(
         &self,
         n: usize,
-        d: usize,
-        x: &CpuTensor,
-        weight: &CpuTensor,
-        rstd: &CpuTensor,
+        norm: Norm<'_, CpuTensor>,
+        input: NormInput<'_, CpuTensor>,
         dout: &CpuTensor,
         dx: &mut CpuTensor,
         dweight: Option<&mut CpuTensor>,
     ) -> Result<()> {
-        let dweight = dweight.map(CpuTensor::change);
-        elementwise::rms_norm_backward(
-            n,
-            d,
-            &x.data,
-            &weight.data,
-            &rstd.data,
-            &dout.data,
-            dx.change(),
-            dweight,
-        );
+        let input = NormInput { x: &input.x.data[..], rstd: &input.rstd.data[..] };
+        let (dx, dweight) = (dx.change(), dweight.map(CpuTensor::change));
+        elementwise::rms_norm_backward(n, numbers(norm), input, &dout.data, dx, dweight);
         Ok(())
     }
 
     fn linear(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        map: Affine<'_, CpuTensor>,
         x: &CpuTensor,
-        weight: &CpuTensor,
-        bias: Option<&CpuTensor>,
         y: &mut CpuTensor,
     ) -> Result<()> {
-        let start = bias.map_or(Start::Zero, |b| Start::Bias(&b.data));
-        let weight = weight.packed(outputs, inputs);
+        let Shape { outputs, inputs } = map.shape;
+        let start = map.bias.map_or(Start::Zero, |b| Start::Bias(&b.data));
+        let weight = map.weight.packed(outputs, inputs);
         gemm::gemm_packed(n, Mat::rows(&x.data, inputs), weight, start, y.change(), outputs);
         Ok(())
     }
@@ -201,29 +175,30 @@ impl Backend for Cpu {
     fn linear_backward_input(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        map: Affine<'_, CpuTensor>,
         dy: &CpuTensor,
-        weight: &CpuTensor,
         dx: &mut CpuTensor,
     ) -> Result<()> {
-        let (dy, weight) = (Mat::rows(&dy.data, outputs), Mat::rows(&weight.data, inputs));
-        gemm::gemm(n, inputs, outputs, dy, weight, Start::Zero, dx.change(), inputs);
+        let Shape { outputs, inputs } = map.shape;
+        let (dy, weight) = (Mat::rows(&dy.data, outputs), Mat::rows(&map.weight.data, inputs));
+        let sizes = Sizes { m: n, n: inputs, k: outputs };
+        gemm::gemm(sizes, dy, weight, Start::Zero, dx.change(), inputs);
         Ok(())
     }
 
     fn linear_backward_weight(
         &self,
         n: usize,
-        outputs: usize,
-        inputs: usize,
+        shape: Shape,
         dy: &CpuTensor,
         x: &CpuTensor,
         dweight: &mut CpuTensor,
         dbias: Option<&mut CpuTensor>,
     ) -> Result<()> {
+        let Shape { outputs, inputs } = shape;
         let (a, b) = (Mat::columns(&dy.data, outputs), Mat::rows(&x.data, inputs));
-        gemm::gemm(outputs, inputs, n, a, b, Start::Old, dweight.change(), inputs);
+        let sizes = Sizes { m: outputs, n: inputs, k: n };
+        gemm::gemm(sizes, a, b, Start::Old, dweight.change(), inputs);
         if let Some(dbias) = dbias {
             elementwise::column_sums(n, outputs, &dy.data, dbias.change());
         }
@@ -238,7 +213,8 @@ impl Backend for Cpu {
         t: &mut CpuTensor,
         y: &mut CpuTensor,
     ) -> Result<()> {
-        lora::forward(n, lora, &lora.a.data, &lora.b.data, &x.data, t.change(), y.change());
+        let lora = lora.with(&lora.a.data[..], &lora.b.data[..]);
+        lora::forward(n, &lora, &x.data, t.change(), y.change());
         Ok(())
     }
 
@@ -246,26 +222,15 @@ impl Backend for Cpu {
         &self,
         n: usize,
         lora: &Lora<'_, CpuTensor>,
-        x: &CpuTensor,
-        t: &CpuTensor,
+        inner: Inner<'_, CpuTensor>,
         dy: &CpuTensor,
         dx: &mut CpuTensor,
-        da: &mut CpuTensor,
-        db: &mut CpuTensor,
+        gradients: LoraGradients<'_, CpuTensor>,
     ) -> Result<()> {
-        let (a, b) = (&lora.a.data, &lora.b.data);
-        lora::backward(
-            n,
-            lora,
-            a,
-            b,
-            &x.data,
-            &t.data,
-            &dy.data,
-            dx.change(),
-            da.change(),
-            db.change(),
-        );
+        let lora = lora.with(&lora.a.data[..], &lora.b.data[..]);
+        let inner = Inner { x: &inner.x.data[..], t: &inner.t.data[..] };
+        let gradients = LoraGradients { da: gradients.da.change(), db: gradients.db.change() };
+        lora::backward(n, &lora, inner, &dy.data, dx.change(), gradients);
         Ok(())
     }
 
@@ -273,12 +238,12 @@ impl Backend for Cpu {
         &self,
         n: usize,
         heads: Heads,
-        qkv: &mut CpuTensor,
+        direction: Direction,
         positions: &Vec<u32>,
         table: &CpuTensor,
-        inverse: bool,
+        qkv: &mut CpuTensor,
     ) -> Result<()> {
-        elementwise::rope(n, heads, qkv.change(), positions, &table.data, inverse);
+        elementwise::rope(n, heads, direction, positions, &table.data, qkv.change());
         Ok(())
     }
 
@@ -299,13 +264,12 @@ impl Backend for Cpu {
         &self,
         heads: Heads,
         packed: &Packed<Self>,
-        qkv: &CpuTensor,
-        _: &CpuTensor,
-        lse: &CpuTensor,
+        attended: Attended<'_, CpuTensor>,
         dout: &CpuTensor,
         dqkv: &mut CpuTensor,
     ) -> Result<()> {
         let starts = &packed.starts[..packed.sequences + 1];
+        let Attended { qkv, lse, .. } = attended;
         attention::backward(heads, starts, &qkv.data, &lse.data, &dout.data, dqkv.change());
         Ok(())
     }
@@ -329,59 +293,34 @@ impl Backend for Cpu {
 
     fn head(
         &self,
-        m: usize,
-        vocab: usize,
-        d: usize,
+        head: &Head<'_, CpuTensor, Vec<u32>>,
         x: &CpuTensor,
-        weight: &CpuTensor,
-        rows: &Vec<u32>,
-        targets: &Vec<u32>,
-        temperature: f32,
-        log_p: &mut CpuTensor,
-        lse: &mut CpuTensor,
+        scores: Scores<'_, CpuTensor>,
     ) -> Result<()> {
-        let (weight, t) = (weight.packed(vocab, d), temperature);
-        let (log_p, lse) = (log_p.change(), lse.change());
-        head::forward(m, vocab, d, &x.data, weight, rows, targets, t, log_p, lse);
+        let scores = Scores { log_p: scores.log_p.change(), lse: scores.lse.change() };
+        head::forward(head, &x.data, scores);
         Ok(())
     }
 
     fn head_backward(
         &self,
         n: usize,
-        m: usize,
-        vocab: usize,
-        d: usize,
+        head: &Head<'_, CpuTensor, Vec<u32>>,
         x: &CpuTensor,
-        weight: &CpuTensor,
-        rows: &Vec<u32>,
-        targets: &Vec<u32>,
-        temperature: f32,
         lse: &CpuTensor,
         coefficients: &CpuTensor,
-        dx: &mut CpuTensor,
-        dweight: Option<&mut CpuTensor>,
+        gradients: HeadGradients<'_, CpuTensor>,
     ) -> Result<()> {
-        let (packed, dweight) = (weight.packed(vocab, d), dweight.map(CpuTensor::change));
-        let (x, w, lse, c) = (&x.data, &weight.data, &lse.data, &coefficients.data);
-        let (t, dx) = (temperature, dx.change());
-        head::backward(n, m, vocab, d, x, w, packed, rows, targets, t, lse, c, dx, dweight);
+        let gradients = HeadGradients {
+            dx: gradients.dx.change(),
+            dweight: gradients.dweight.map(CpuTensor::change),
+        };
+        head::backward(n, head, &x.data, &lse.data, &coefficients.data, gradients);
         Ok(())
     }
+}
 
-    fn adamw(
-        &self,
-        len: usize,
-        step: &AdamW,
-        grad: &CpuTensor,
-        m: &mut CpuTensor,
-        v: &mut CpuTensor,
-        value: &mut CpuTensor,
-    ) -> Result<()> {
-        elementwise::adamw(len, step, &grad.data, m.change(), v.change(), value.change());
-        Ok(())
-    }
-
+impl Decode for Cpu {
     fn gather(
         &self,
         m: usize,
@@ -429,4 +368,30 @@ impl Backend for Cpu {
         sample::sample(vocab, &logits.data, sampling, draws);
         Ok(())
     }
+}
+
+impl Optimize for Cpu {
+    fn clear_all(&self, tensors: &mut [&mut CpuTensor]) -> Result<()> {
+        tensors.iter_mut().for_each(|x| x.change().fill(0.0));
+        Ok(())
+    }
+
+    fn sum_of_squares(&self, tensors: &[&CpuTensor]) -> Result<f64> {
+        Ok(tensors.iter().map(|t| elementwise::sum_of_squares(&t.data)).sum())
+    }
+
+    fn adamw(&self, step: &AdamW, updates: &mut [Update<'_, CpuTensor>]) -> Result<()> {
+        for Update { grad, m, v, value } in updates {
+            elementwise::adamw(step, &grad.data, m.change(), v.change(), value.change());
+        }
+        Ok(())
+    }
+}
+
+fn numbers(norm: Norm<'_, CpuTensor>) -> Norm<'_, [f32]> {
+    Norm { d: norm.d, eps: norm.eps, weight: &norm.weight.data }
+}
+
+fn changed(normed: Normed<'_, CpuTensor>) -> Normed<'_, [f32]> {
+    Normed { rstd: normed.rstd.change(), out: normed.out.change() }
 }

@@ -28,7 +28,7 @@ simd! {
     }
 }
 
-/// One token per row; see [`crate::Backend::sample`].
+/// One token per row; see [`crate::Decode::sample`].
 pub fn sample(vocab: usize, logits: &[f32], sampling: Sampling, draws: &mut Draws) {
     draws.make_room();
     let (n, asked) = (draws.len(), &*draws);

@@ -173,7 +173,7 @@ impl<B: Backend> Decoding<B> {
         if n == 0 {
             return Ok(());
         }
-        let (b, c, padded) = (&*model.backend, &model.config, self.fixed.unwrap_or(n));
+        let (b, padded) = (&*model.backend, self.fixed.unwrap_or(n));
         let Lists { tokens, draws, .. } = &mut self.lists;
         tokens.clear();
         draws.clear();
@@ -196,7 +196,7 @@ impl<B: Backend> Decoding<B> {
         let queued = Instant::now();
         b.replay(self.recording | padded as u64, &mut || {
             model.run(acts, &mut Attend::Decode { cache, slots, spans })?;
-            b.linear(padded, c.vocab, c.hidden, &acts.h, model.head_weight(), None, logits)
+            b.linear(padded, model.head_map(), &acts.h, logits)
         })?;
         work.steps += 1;
         self.queued = Some(queued);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, Adapter, Backend, Batch, Config, Cpu, Error, Family, Heads, Keep, LoraConfig,
+    Activations, Adapter, Batch, Config, Cpu, Error, Family, Heads, Keep, LoraConfig, Memory,
     Model, Tokenizer, load, load_adapter, load_gguf, pieces, save, save_adapter,
 };
 use catamount_search::Stream;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::tactics::{PLAIN, STATES, TACTICS, answers, generator, model, score, tokenizer};
-use catamount_model::{Adapter, Backend, Cpu, Generator, GeneratorConfig, LoraConfig, Sampling};
+use catamount_model::{Adapter, Cpu, Generator, GeneratorConfig, LoraConfig, Memory, Sampling};
 use catamount_search::{Policy, Request, Stream};
 
 fn requests(n: u64) -> Vec<Request> {

@@ -5,4 +5,5 @@ mod distinct;
 mod generation;
 mod network;
 mod operations;
+mod reference;
 mod tactics;

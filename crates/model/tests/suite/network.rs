@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, Adapter, Backend, Batch, Config, Cpu, Family, Heads, Keep, LoraConfig, Model,
+    Activations, Adapter, Batch, Config, Cpu, Family, Heads, Keep, LoraConfig, Memory, Model,
     RopeScaling,
 };
 use catamount_search::Stream;

@@ -1,7 +1,11 @@
 //! Every operation's backward against finite differences of its forward, along random directions
 //! and single coordinates.
 
-use catamount_model::{AdamW, Backend, Cpu, CpuTensor, Dropout, Heads, Kind, Lora, Packed};
+use catamount_model::{
+    AdamW, Affine, Attended, Cpu, CpuTensor, Decode, Direction, Dropout, Head, HeadGradients,
+    Heads, Inner, Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize,
+    Packed, Scores, Shape, Update,
+};
 use catamount_search::Stream;
 
 const CPU: Cpu = Cpu;
@@ -76,23 +80,16 @@ fn residual_and_norm() {
     let (dout, dsum) = (random(n * d, 4), random(n * d, 5));
     let loss = |x: &[f32], w: &[f32]| {
         let (mut sum, mut rstd, mut out) = (zeros(n * d), zeros(n), zeros(n * d));
-        CPU.add_rms_norm(
-            n,
-            d,
-            eps,
-            &tensor(x),
-            &tensor(&delta),
-            &tensor(w),
-            &mut sum,
-            &mut rstd,
-            &mut out,
-        )
-        .unwrap();
+        let (w, normed) = (tensor(w), Normed { rstd: &mut rstd, out: &mut out });
+        let norm = Norm { d, eps, weight: &w };
+        CPU.add_rms_norm(n, norm, &tensor(x), &tensor(&delta), &mut sum, normed).unwrap();
         (dot(&host(&out), &dout) + dot(&host(&sum), &dsum), sum, rstd, out)
     };
     let (_, sum, rstd, out) = loss(&x, &w);
     let (mut plain, mut rstd2) = (zeros(n * d), zeros(n));
-    CPU.rms_norm(n, d, eps, &sum, &tensor(&w), &mut rstd2, &mut plain).unwrap();
+    let weight = tensor(&w);
+    let norm = Norm { d, eps, weight: &weight };
+    CPU.rms_norm(n, norm, &sum, Normed { rstd: &mut rstd2, out: &mut plain }).unwrap();
     assert_eq!(
         (host(&plain), host(&rstd2)),
         (host(&out), host(&rstd)),
@@ -100,8 +97,8 @@ fn residual_and_norm() {
     );
     // The residual path's gradient is in dx before, and the norm's is added to it.
     let (mut dx, mut dw) = (tensor(&dsum), zeros(d));
-    CPU.rms_norm_backward(n, d, &sum, &tensor(&w), &rstd, &tensor(&dout), &mut dx, Some(&mut dw))
-        .unwrap();
+    let input = NormInput { x: &sum, rstd: &rstd };
+    CPU.rms_norm_backward(n, norm, input, &tensor(&dout), &mut dx, Some(&mut dw)).unwrap();
     check("norm, input", &x, &host(&dx), |x| loss(x, &w).0);
     check("norm, weight", &w, &host(&dw), |w| loss(&x, w).0);
 }
@@ -109,15 +106,19 @@ fn residual_and_norm() {
 #[test]
 fn linear() {
     let (n, o, i) = (9, 35, 13);
+    let shape = Shape { outputs: o, inputs: i };
     let (x, w, bias, dy) = (random(n * i, 1), random(o * i, 2), random(o, 3), random(n * o, 4));
     let loss = |x: &[f32], w: &[f32], bias: &[f32]| {
-        let mut y = zeros(n * o);
-        CPU.linear(n, o, i, &tensor(x), &tensor(w), Some(&tensor(bias)), &mut y).unwrap();
+        let (w, bias, mut y) = (tensor(w), tensor(bias), zeros(n * o));
+        let map = Affine { shape, weight: &w, bias: Some(&bias) };
+        CPU.linear(n, map, &tensor(x), &mut y).unwrap();
         dot(&host(&y), &dy)
     };
     let (mut dx, mut dw, mut db) = (zeros(n * i), zeros(o * i), zeros(o));
-    CPU.linear_backward_input(n, o, i, &tensor(&dy), &tensor(&w), &mut dx).unwrap();
-    CPU.linear_backward_weight(n, o, i, &tensor(&dy), &tensor(&x), &mut dw, Some(&mut db)).unwrap();
+    let (weight, tdy) = (tensor(&w), tensor(&dy));
+    let map = Affine { shape, weight: &weight, bias: None };
+    CPU.linear_backward_input(n, map, &tdy, &mut dx).unwrap();
+    CPU.linear_backward_weight(n, shape, &tdy, &tensor(&x), &mut dw, Some(&mut db)).unwrap();
     check("linear, input", &x, &host(&dx), |x| loss(x, &w, &bias));
     check("linear, weight", &w, &host(&dw), |w| loss(&x, w, &bias));
     check("linear, bias", &bias, &host(&db), |b| loss(&x, &w, b));
@@ -126,10 +127,11 @@ fn linear() {
 #[test]
 fn a_changed_weight_is_seen_by_the_next_product() {
     let (mut w, x, mut y) = (tensor(&[1.0, 2.0]), tensor(&[3.0, 4.0]), zeros(1));
-    CPU.linear(1, 1, 2, &x, &w, None, &mut y).unwrap();
+    let shape = Shape { outputs: 1, inputs: 2 };
+    CPU.linear(1, Affine { shape, weight: &w, bias: None }, &x, &mut y).unwrap();
     assert_eq!(host(&y), [11.0]);
     CPU.upload(&[10.0], &mut w, 1).unwrap();
-    CPU.linear(1, 1, 2, &x, &w, None, &mut y).unwrap();
+    CPU.linear(1, Affine { shape, weight: &w, bias: None }, &x, &mut y).unwrap();
     assert_eq!(host(&y), [43.0]);
 }
 
@@ -174,8 +176,9 @@ fn lora_with_dropout_on_two_of_three_parts() {
             dropout,
         };
         let (mut dx, mut da, mut db) = (zeros(n * i), zeros(2 * r * i), zeros(rows * r));
-        CPU.lora_backward(n, &lora, &tensor(&x), &t, &tensor(&dy), &mut dx, &mut da, &mut db)
-            .unwrap();
+        let gradients = LoraGradients { da: &mut da, db: &mut db };
+        let inner = Inner { x: &tensor(&x), t: &t };
+        CPU.lora_backward(n, &lora, inner, &tensor(&dy), &mut dx, gradients).unwrap();
         check("lora, input", &x, &host(&dx), |x| run(&a, &b, x).0);
         check("lora, A", &a, &host(&da), |a| run(a, &b, &x).0);
         check("lora, B", &b, &host(&db), |b| run(&a, b, &x).0);
@@ -220,10 +223,10 @@ fn rotation() {
     config.heads = heads;
     let table = tensor(&config.rope_table(16));
     let mut dqkv = tensor(&dout);
-    CPU.rope(n, heads, &mut dqkv, &p.positions, &table, true).unwrap();
+    CPU.rope(n, heads, Direction::Backward, &p.positions, &table, &mut dqkv).unwrap();
     check("rotation", &qkv, &host(&dqkv), |qkv| {
         let mut out = tensor(qkv);
-        CPU.rope(n, heads, &mut out, &p.positions, &table, false).unwrap();
+        CPU.rope(n, heads, Direction::Forward, &p.positions, &table, &mut out).unwrap();
         dot(&host(&out), &dout)
     });
 }
@@ -240,8 +243,8 @@ fn attention_over_packed_sequences() {
     };
     let (_, out, lse) = run(&qkv);
     let mut dqkv = zeros(p.n * heads.qkv());
-    CPU.attention_backward(heads, &p, &tensor(&qkv), &out, &lse, &tensor(&dout), &mut dqkv)
-        .unwrap();
+    let attended = Attended { qkv: &tensor(&qkv), out: &out, lse: &lse };
+    CPU.attention_backward(heads, &p, attended, &tensor(&dout), &mut dqkv).unwrap();
     check("attention", &qkv, &host(&dqkv), |qkv| run(qkv).0);
 
     // Against the definition, one query at a time.
@@ -292,14 +295,33 @@ fn head_and_log_probabilities() {
     [1.0, 0.7, 1.3].into_iter().for_each(head_at);
 }
 
+/// A head but for its weight.
+struct Asked<'a> {
+    m: usize,
+    v: usize,
+    d: usize,
+    rows: &'a Vec<u32>,
+    targets: &'a Vec<u32>,
+    temperature: f32,
+}
+
+impl Asked<'_> {
+    fn of<'a>(&'a self, weight: &'a CpuTensor) -> Head<'a, CpuTensor, Vec<u32>> {
+        let Asked { m, v: vocab, d, rows, targets, temperature } = *self;
+        Head { m, vocab, d, weight, rows, targets, temperature }
+    }
+}
+
 fn head_at(temperature: f32) {
     let (n, d, v, m) = (7, 10, 41, 4);
     let (x, w) = (random(n * d, 1), random(v * d, 2));
     let (rows, targets, c) = (vec![1, 2, 4, 6], vec![40, 0, 7, 7], random(m, 3));
+    let head = Asked { m, v, d, rows: &rows, targets: &targets, temperature };
     let run = |x: &[f32], w: &[f32]| {
         let (mut log_p, mut lse) = (zeros(m), zeros(m));
         let (x, w) = (tensor(x), tensor(w));
-        CPU.head(m, v, d, &x, &w, &rows, &targets, temperature, &mut log_p, &mut lse).unwrap();
+        let scores = Scores { log_p: &mut log_p, lse: &mut lse };
+        CPU.head(&head.of(&w), &x, scores).unwrap();
         (dot(&host(&log_p), &c), log_p, lse)
     };
     let (_, log_p, lse) = run(&x, &w);
@@ -312,9 +334,8 @@ fn head_at(temperature: f32) {
     }
     let (mut dx, mut dw) = (tensor(&vec![9.0; n * d]), zeros(v * d));
     let (tx, tw, tc) = (tensor(&x), tensor(&w), tensor(&c));
-    let (t, dweight) = (temperature, Some(&mut dw));
-    CPU.head_backward(n, m, v, d, &tx, &tw, &rows, &targets, t, &lse, &tc, &mut dx, dweight)
-        .unwrap();
+    let gradients = HeadGradients { dx: &mut dx, dweight: Some(&mut dw) };
+    CPU.head_backward(n, &head.of(&tw), &tx, &lse, &tc, gradients).unwrap();
     check("head, input", &x, &host(&dx), |x| run(x, &w).0);
     check("head, weight", &w, &host(&dw), |w| run(&x, w).0);
 }
@@ -334,7 +355,8 @@ fn adamw_follows_its_definition() {
             step,
             grad_scale: 0.5,
         };
-        CPU.adamw(2, &adamw, &grad, &mut m, &mut v, &mut value).unwrap();
+        let update = Update { grad: &grad, m: &mut m, v: &mut v, value: &mut value };
+        CPU.adamw(&adamw, &mut [update]).unwrap();
         for (i, g) in [0.25f64, -1.0].into_iter().enumerate() {
             wm[i] = 0.9 * wm[i] + 0.1 * g;
             wv[i] = 0.99 * wv[i] + 0.01 * g * g;
@@ -354,13 +376,12 @@ fn adamw_follows_its_definition() {
 
 #[test]
 fn small_vector_operations() {
-    let (x, mut y) = (tensor(&[1.0, 2.0, 3.0]), tensor(&[10.0, 10.0, 10.0]));
-    CPU.axpy(3, 2.0, &x, &mut y).unwrap();
-    CPU.scale(2, 0.5, &mut y).unwrap();
-    assert_eq!(host(&y), [6.0, 7.0, 16.0]);
+    let (mut x, mut y) = (tensor(&[1.0, 2.0, 3.0]), tensor(&[6.0, 7.0, 16.0]));
     assert_eq!(CPU.sum_of_squares(&[&x, &y]).unwrap(), 14.0 + 36.0 + 49.0 + 256.0);
     CPU.clear(2, &mut y).unwrap();
     assert_eq!(host(&y), [0.0, 0.0, 16.0]);
+    CPU.clear_all(&mut [&mut x, &mut y]).unwrap();
+    assert_eq!((host(&x), host(&y)), (vec![0.0; 3], vec![0.0; 3]));
     let mut out = zeros(4);
     CPU.gather(2, 2, &tensor(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), &vec![2, 0], &mut out).unwrap();
     assert_eq!(host(&out), [5.0, 6.0, 1.0, 2.0]);

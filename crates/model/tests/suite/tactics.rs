@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use catamount_model::{
-    Activations, AdamW, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep, Kind, Model,
-    Sampling, Tokenizer,
+    Activations, AdamW, Backend, Batch, Config, Cpu, Generator, GeneratorConfig, Keep, Kind,
+    Memory, Model, Optimize, Sampling, Tokenizer,
 };
 use catamount_search::{Policy, Sample, Stream};
 
@@ -45,10 +45,12 @@ pub fn fit(model: &mut Model<Cpu>, batch: &Batch, steps: u64, lr: f32) -> Vec<f3
         model.backward(&mut acts, &vec![-1.0 / log_p.len() as f32; log_p.len()]).unwrap();
         let (beta1, beta2, eps) = (0.9, 0.95, 1e-8);
         let adamw = AdamW { lr, beta1, beta2, eps, weight_decay: 0.0, step, grad_scale: 1.0 };
-        for (p, [m, v]) in model.trained_mut().zip(&mut state) {
-            let len = p.len();
-            Cpu.adamw(len, &adamw, p.grad.as_ref().unwrap(), m, v, &mut p.value).unwrap();
-        }
+        let mut updates: Vec<_> = model
+            .trained_mut()
+            .zip(&mut state)
+            .filter_map(|(p, moments)| p.update(moments))
+            .collect();
+        Cpu.adamw(&adamw, &mut updates).unwrap();
     }
     losses
 }
@@ -71,7 +73,7 @@ pub fn generator(batch: usize, cache: usize, sampling: Sampling) -> Generator<Cp
 pub const STATES: [&str; 4] = ["|- ph", "|- ( ph -> ps )", "|- ( ps -> ( ph -> ps ) )", ""];
 pub const PLAIN: Sampling = Sampling { temperature: 1.0, top_p: 1.0 };
 
-pub fn answers(generator: &mut Generator<Cpu>) -> HashMap<u64, Vec<Sample>> {
+pub fn answers<B: Backend>(generator: &mut Generator<B>) -> HashMap<u64, Vec<Sample>> {
     let mut all = HashMap::new();
     loop {
         let some = generator.poll();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use catamount_model::{Adapter, Config, Cpu, Family, Heads, LoraConfig};
+use catamount_model::{Adapter, Config, Cpu, Family, Heads, LoraConfig, Memory};
 use catamount_objective::{Objective, Prior, Surrogate};
 
 use super::*;

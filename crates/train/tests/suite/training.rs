@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::common::{data, lora, metrics, model, recipe, tokenizer, traces};
-use catamount_model::{Backend, Config, Cpu, Model, load, load_adapter};
+use catamount_model::{Config, Cpu, Memory, Model, load, load_adapter};
 use catamount_objective::{Dual, Objective, Status, Strategy, Surrogate};
 use catamount_search::Stream;
 use catamount_train::{
