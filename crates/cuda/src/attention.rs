@@ -7,8 +7,12 @@ use catamount_model::{Attended, Error, Heads, Packed, Result};
 use crate::address::{Address, Computed, Four};
 use crate::cuda::Cuda;
 use crate::kernels::{
-    Grid, args, attention_shared, key_value_gradient_shared, query_gradient_shared,
+    ATTENTION_64, ATTENTION_128, DECODE_64, DECODE_128, KEY_VALUE_GRADIENT_64,
+    KEY_VALUE_GRADIENT_128, PLAIN_ATTENTION, PLAIN_CACHE_ATTENTION, PLAIN_KEY_VALUE_GRADIENT,
+    PLAIN_QUERY_GRADIENT, QUERY_GRADIENT_64, QUERY_GRADIENT_128, SUM_KEY_VALUE_PARTS,
+    attention_shared, key_value_gradient_shared, query_gradient_shared,
 };
+use crate::launch::Grid;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
 use crate::turn::Ready;
 

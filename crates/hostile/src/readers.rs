@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use catamount_base::Checksums;
-use catamount_experiment::{Experiment, Plan, preset_text};
+use catamount_experiment::{Experiment, Inputs, Plan, preset_text};
 use catamount_metamath::{Database, Metamath};
 use catamount_model::{Config, Cpu, Model, Tokenizer};
 use catamount_objective::{Objective, Surrogate};
@@ -72,7 +72,7 @@ pub fn checkpoint(folder: &Path) -> Result<Reader> {
 pub fn study(name: &str, folder: &Path) -> Result<Reader> {
     let text = preset_text("demo")?;
     let experiment = Experiment::parse(text, "demo")?;
-    let plan = Plan::new(&experiment, "demo")?;
+    let plan = Plan::new(&experiment, &Inputs::named("demo"))?;
     std::fs::create_dir_all(folder.join("steps"))?;
     let folder = folder.to_path_buf();
     if name == "plan" {

@@ -92,7 +92,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
 fn highest(groups: &[&Group], budget: u64) -> Option<String> {
     // With fewer seeds a rate is one of other theorems.
     let seeds = groups.iter().map(|g| g.cells.len()).max()?;
-    let groups: Vec<&&Group> = groups.iter().filter(|g| g.cells.len() == seeds).collect();
+    let groups: Vec<&Group> = groups.iter().copied().filter(|g| g.cells.len() == seeds).collect();
     let first = groups.iter().max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))?;
     let rate = first.rate();
     if rate.rate == 0.0 {
