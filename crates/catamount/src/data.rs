@@ -189,18 +189,29 @@ fn trace(arguments: &TraceLeanArguments) -> Result<()> {
         bar.set_position(done as u64);
     })?;
     bar.finish();
-    traced(&tracing, &traces, &arguments.out, arguments.json)
+    traced(&tracing, &traces, &arguments.out, arguments.json.then_some(&[]))
 }
 
-/// Writes what was traced, and says so.
-pub fn traced(tracing: &Tracing, traces: &[Trace], out: &Path, json: bool) -> Result<()> {
+/// Writes what was traced, and says so: for programs with these fields besides its counts, or for
+/// people.
+pub fn traced(
+    tracing: &Tracing,
+    traces: &[Trace],
+    out: &Path,
+    json: Option<&[(&str, &str)]>,
+) -> Result<()> {
     eprint!("{tracing}");
     jsonl::write(out, traces)?;
     match json {
-        true => {
-            println!("{}", json!({ "file": out, "traces": traces.len(), "steps": steps(traces) }))
+        Some(fields) => {
+            let mut row = tracing.described(traces);
+            row["file"] = json!(out);
+            for (field, value) in fields {
+                row[*field] = json!(value);
+            }
+            println!("{row}");
         }
-        false => println!("{} written to {}", counted(traces.len(), "trace"), out.display()),
+        None => println!("{} written to {}", counted(traces.len(), "trace"), out.display()),
     }
     Ok(())
 }

@@ -65,6 +65,10 @@ pub struct LeanArguments {
     /// asks for them.
     #[arg(long, value_delimiter = ',')]
     pub leave_out: Vec<String>,
+    /// Lean without a toolchain: compile with names for compiler-made helpers, for libraries that
+    /// bring tactics of their own (Mathlib, Aesop).
+    #[arg(long)]
+    pub helpers: bool,
     /// Lean: modules to import where a theorem's header names none.
     #[arg(long, value_delimiter = ',')]
     pub imports: Option<Vec<String>>,
@@ -111,6 +115,7 @@ impl LeanArguments {
         options.root = self.root.clone().or_else(|| self.project.clone());
         options.libraries.clone_from(&self.library);
         options.left_out.clone_from(&self.leave_out);
+        options.helpers = self.helpers;
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
         options.heartbeats = self.heartbeats;
         options.confine = !self.unconfined;

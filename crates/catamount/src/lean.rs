@@ -1,9 +1,9 @@
 //! `catamount lean`: what is done to a Lean library as a whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use catamount_base::Progress;
+use anyhow::{Context, Result, bail};
+use catamount_base::{Appender, Progress};
 use catamount_data::trace_corpus;
 use catamount_lean::{BuildReport, Options, Recipe};
 use serde_json::json;
@@ -31,6 +31,9 @@ pub struct BuildArguments {
     /// Modules (and submodules) never to import, even if another module asks for them.
     #[arg(long, value_delimiter = ',')]
     leave_out: Vec<String>,
+    /// With names for compiler-made helpers: for libraries that bring tactics of their own.
+    #[arg(long)]
+    helpers: bool,
     /// Modules compiled at a time; each takes a process of about 1 GiB.
     #[arg(long, default_value_t = 2)]
     workers: usize,
@@ -41,12 +44,13 @@ pub struct BuildArguments {
 
 #[derive(clap::Args)]
 pub struct TraceArguments {
-    /// The recipe: batteries, cedar, extra4, mathlib, or a file of your own.
+    /// The recipe: aesop, batteries, cedar, extra4, mathlib, quote4, or a file of your own.
     recipe: String,
     /// A folder with a checkout of the corpus, and of each that it depends on, under their names.
     #[arg(long)]
     checkouts: PathBuf,
-    /// The file of traces to write.
+    /// The file of traces to write. Until it is whole, the traces so far are beside it, in a file
+    /// that ends in `.partial`.
     #[arg(long)]
     out: PathBuf,
     /// Files traced at a time; each takes a process of about 1 GiB.
@@ -67,19 +71,45 @@ pub fn run(command: &Command) -> Result<()> {
 fn trace(arguments: &TraceArguments) -> Result<()> {
     let corpus = Recipe::open(&arguments.recipe)?.find(&arguments.checkouts)?;
     let options = Options { workers: arguments.workers, ..Options::default() };
-    let bar = Progress::new(0, "files").named(&format!("tracing {}", corpus.recipe.name));
-    let (traces, tracing) = trace_corpus(&options, &corpus, &mut |done, total| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
+    let name = &corpus.recipe.name;
+    let bar = Progress::new(0, "KB of source").named(&format!("tracing {name}"));
+    let partial = beside(&arguments.out);
+    // What an interrupted run left is in the cache, and comes again.
+    let _ = std::fs::remove_file(&partial);
+    let mut so_far =
+        Appender::open(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
+    let (mut count, mut unwritten) = (0, None);
+    let (traces, tracing) = trace_corpus(&options, &corpus, |at| {
+        for trace in at.traces {
+            unwritten = so_far.append(trace).err().or(unwritten.take());
+        }
+        count += at.traces.len();
+        bar.set_length(at.work.total.div_ceil(1000));
+        let (done, total, file) = (at.done, at.total, at.file);
+        bar.set_message(format!("{done}/{total} files, {count} traces; {file}"));
+        bar.set_position(at.work.done / 1000);
     })?;
     bar.finish();
-    data::traced(&tracing, &traces, &arguments.out, arguments.json)
+    if let Some(error) = unwritten {
+        bail!("cannot write {}: {error}", partial.display());
+    }
+    let labels = [("corpus", name.as_str()), ("commit", corpus.recipe.commit.as_str())];
+    data::traced(&tracing, &traces, &arguments.out, arguments.json.then_some(&labels[..]))?;
+    std::fs::remove_file(&partial).with_context(|| format!("cannot remove {}", partial.display()))
+}
+
+/// Where traces are until all are there.
+fn beside(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
 }
 
 fn build(arguments: &BuildArguments) -> Result<()> {
     let options = Options {
         workers: arguments.workers,
         left_out: arguments.leave_out.clone(),
+        helpers: arguments.helpers,
         ..Options::default()
     };
     let bar = Progress::new(0, "KB of source").named("compiling");

@@ -183,3 +183,58 @@ fn a_missing_default_toolchain_is_not_called_a_missing_program() {
     let api = said.lines().find(|l| l.contains("Lean's API")).unwrap();
     assert!(api.starts_with("ok"), "{api}");
 }
+
+#[test]
+fn a_project_says_where_its_sources_are_and_with_what_options() {
+    let standin = StandIn::new();
+    let project = standin.project();
+    let source = project.join("code/Mine/Auto.lean");
+    fs::create_dir_all(source.parent().unwrap()).unwrap();
+    let text = "theorem plain : 1 = 1 := by\n  rfl\n\ntheorem auto (xs : List α) : xs = xs := \
+                by\n  rfl\n";
+    fs::write(&source, text).unwrap();
+    let args = ["data", "trace-lean", "code/Mine/Auto.lean", "--project", ".", "--out", "t.jsonl"];
+    let traced = |lakefile: &str| {
+        fs::write(project.join("lakefile.toml"), lakefile).unwrap();
+        let out = standin.catamount(&project, &args);
+        let said = text_of(&out);
+        assert!(out.status.success(), "{said}");
+        (fs::read_to_string(project.join("t.jsonl")).unwrap().lines().count(), said)
+    };
+    assert_eq!(traced("name = \"mine\"\n").0, 2);
+    let strict = "name = \"mine\"\nsrcDir = \"code\"\n[leanOptions]\nautoImplicit = false\n";
+    let (traces, said) = traced(strict);
+    assert_eq!(traces, 1, "{said}");
+    assert!(said.contains("Auto.lean:4"), "{said}");
+}
+
+#[test]
+fn a_limit_ends_the_lean_that_a_project_runs() {
+    let standin = StandIn::new();
+    let project = standin.project();
+    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in exact absurd \
+                   (show (List.replicate 3000000 0 ++ List.range 3000000).length = 1 by decide \
+                   +kernel) (by decide)";
+    let claim = serde_json::json!({
+        "name": "t", "statement": "theorem t (p : Prop) : p → p", "tactics": [endless],
+    });
+    fs::write(project.join("claims.jsonl"), format!("{claim}\n")).unwrap();
+    let folder = project.to_str().unwrap();
+    let limit = ["--tactic-limit", "4", "--workers", "1", "claims.jsonl"];
+    let args = [&["check", "--env", "lean", "--project", folder][..], &limit].concat();
+    let out = standin.catamount(&project, &args);
+    let said = text_of(&out);
+    assert!(said.contains("limit"), "{said}");
+    // What was started in the toolchain's name has ended with the command.
+    let toolchain = standin.folder.path().join("toolchain").display().to_string();
+    let running = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        text(&line).contains(&toolchain)
+    });
+    assert!(!running, "a Lean of the project still runs");
+}
+
+/// Everything that a command said.
+fn text_of(out: &Output) -> String {
+    text(&out.stdout) + &text(&out.stderr)
+}

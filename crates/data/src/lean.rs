@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use catamount_lean::{Corpus, Options, TraceReport};
+use catamount_lean::{Corpus, Options, TraceProgress, TraceReport};
 use catamount_traces::Trace;
+use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::making::Progress;
@@ -23,15 +24,37 @@ pub fn trace_lean(
     Ok((std::mem::take(&mut report.traces), Tracing(report)))
 }
 
-/// Traces a corpus.
+/// Traces a corpus; `progress` hears of every file as it is done, with its traces.
 pub fn trace_corpus(
     options: &Options,
     corpus: &Corpus,
-    progress: Progress<'_>,
+    progress: impl FnMut(TraceProgress<'_>),
 ) -> Result<(Vec<Trace>, Tracing)> {
-    let mut report =
-        catamount_lean::trace_corpus(options, corpus, |at| progress(at.done, at.total))?;
+    let mut report = catamount_lean::trace_corpus(options, corpus, progress)?;
     Ok((std::mem::take(&mut report.traces), Tracing(report)))
+}
+
+impl Tracing {
+    /// The row of a table of corpora, for programs.
+    pub fn described(&self, traces: &[Trace]) -> Value {
+        let report = &self.0;
+        json!({
+            "files": report.files,
+            "theorems": report.theorems,
+            "by_tactics": report.by_tactics,
+            "traces": traces.len(),
+            "steps": traces.iter().map(|trace| trace.steps.len()).sum::<usize>(),
+            "traces_of_2_to_5_steps": short(traces),
+            "lost": report.losses(),
+            "failed_commands": report.problems.len(),
+            "failed_files": report.problems.iter().filter(|p| p.line == 0).count(),
+        })
+    }
+}
+
+/// How many traces have 2 to 5 steps.
+fn short(traces: &[Trace]) -> usize {
+    traces.iter().filter(|trace| (2..=5).contains(&trace.steps.len())).count()
 }
 
 impl fmt::Display for Tracing {

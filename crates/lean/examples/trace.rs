@@ -16,14 +16,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let libraries = args.map(PathBuf::from).collect();
     let options = Options { root: Some(root), libraries, ..Options::default() };
     let begin = Instant::now();
+    let mut traces = 0;
     let report = trace(&options, &path, |p| {
+        traces += p.traces.len();
         eprintln!(
-            "[{:6.1} s] {}/{} {}: {} traces so far",
+            "[{:6.1} s] {}/{} {}: {traces} traces so far",
             begin.elapsed().as_secs_f64(),
             p.done,
             p.total,
-            p.file,
-            p.traces
+            p.file
         );
     })?;
     for trace in &report.traces {

@@ -113,6 +113,8 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     match st.ctxs[natField j "ctx" 0]? with
     | none => return (noSuch "context", st)
     | some c =>
+      -- Lean forgets it after every import.
+      if boolField j "initialise" then let _ ← (unsafe enableInitializersExecution : IO Unit).toBaseIO
       let r ← runFile c { text := strField j "text", path := strField j "path", module := strField j "module",
                           trace := boolField j "trace", messages := boolField j "messages", proofs := boolField j "proofs", imports := boolField j "imports",
                           without := stringsField j "without", before := strField j "before", after := strField j "after",

@@ -94,9 +94,20 @@ const PATCHES: [(&str, &str); 3] = [
     ("Batteries.Tactic.SeqFocus", include_str!("../patches/Batteries.Tactic.SeqFocus.lean")),
 ];
 
-/// The patch of a module; mostly none.
-pub(crate) fn patch(module: &str) -> &'static str {
-    PATCHES.iter().find(|(name, _)| *name == module).map_or("", |(_, text)| text)
+/// A name that the package has not, and its definition, for modules that use it. Without helpers
+/// they would not compile anyway.
+const NEWER: (&str, &str) = ("insertKeyValue", include_str!("../patches/names.lean"));
+
+/// The patch of a module; mostly none. With helpers, what is patched here compiles.
+pub(crate) fn patch(module: &str, helpers: bool) -> &'static str {
+    let patches: &[(&str, &str)] = if helpers { &[] } else { &PATCHES };
+    patches.iter().find(|(name, _)| *name == module).map_or("", |(_, text)| text)
+}
+
+/// Commands to run before those of a file with this text, besides what every file gets.
+pub(crate) fn newer_names(text: &str, helpers: bool) -> &'static str {
+    let (name, definition) = NEWER;
+    if helpers && text.contains(name) { definition } else { "" }
 }
 
 /// Lower-case hexadecimal SHA-256.

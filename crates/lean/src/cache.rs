@@ -45,6 +45,8 @@ pub(crate) struct Prepared {
     pub library: Option<PathBuf>,
     /// Whether it may write compiled modules, to a folder of its own.
     pub writes: bool,
+    /// The folder of the helpers' module, for processes that compile (`helpers.rs`).
+    pub helpers: Option<PathBuf>,
 }
 
 /// Where this version of the program keeps what it prepares.
@@ -118,6 +120,7 @@ pub(crate) fn prepare(cache: &Path, package: Option<&Path>) -> Result<Prepared, 
         cache: cache.to_path_buf(),
         library: None,
         writes: false,
+        helpers: None,
     })
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use catamount_search::Fault;
 
 use crate::environment::Lean;
+use crate::helpers;
 use crate::process::Failure;
 use crate::session::Target;
 use crate::terms::{Limits, Terms};
@@ -149,7 +150,7 @@ impl Lean {
             .map_err(|why| Trouble::Refused(format!("challenge: {why}")))?;
         Ok(Ok(Challenge {
             terms,
-            imports: reply.imports,
+            imports: reply.imports.into_iter().filter(|m| m != helpers::MODULE).collect(),
             stated: reply.stated,
             axioms: reply.axioms,
             all_axioms_seen: reply.library_axioms_visible,

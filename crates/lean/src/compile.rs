@@ -9,8 +9,10 @@ use std::thread;
 use crate::assets;
 use crate::cache::{self, Prepared};
 use crate::error::Error;
+use crate::helpers;
 use crate::launch::{Launch, WRITTEN_AT};
 use crate::modules::{Node, Order, Record, Store, View};
+use crate::olean;
 use crate::options::Options;
 use crate::process::Failure;
 use crate::source::{Library, Source};
@@ -31,6 +33,8 @@ pub(crate) struct Compiled {
     pub view: View,
     store: Store,
     launch: Launch,
+    /// The folder of the helpers' module, if it is compiled with that.
+    helpers: Option<PathBuf>,
     options: Arc<Options>,
     /// Modules that are in the view.
     seen: Mutex<BTreeSet<usize>>,
@@ -56,15 +60,25 @@ impl Compiled {
         paths: impl FnOnce(&Library) -> Result<Vec<String>, Error>,
     ) -> Result<Compiled, Error> {
         let library = Library::new(root, &options.libraries, &options.left_out);
-        let order = Order::of(&library, &paths(&library)?, prepared)?;
+        let order = Order::of(&library, &paths(&library)?, prepared, options.helpers)?;
         let store = Store::open(prepared)?;
         let view = store.view(&order)?;
         let launch = Launch::Wasm(prepared.clone()).with_library(&view.folder, true);
+        let helpers = match options.helpers {
+            true => Some(helpers::folder(prepared, options)?),
+            false => None,
+        };
+        let launch = launch.with_helpers(helpers.clone());
         // Whoever compiles a library can wait: a busy machine is no reason to give up half-way.
         let start_limit = options.start_limit.max(options.file_limit);
         let options = Arc::new(Options { start_limit, ..options.clone() });
         let seen = Mutex::default();
-        Ok(Compiled { library, order, view, store, launch, options, seen })
+        Ok(Compiled { library, order, view, store, launch, helpers, options, seen })
+    }
+
+    /// What starts a server that sees the library as far as it is compiled, and writes nothing.
+    pub fn reader(&self, launch: &Launch) -> Launch {
+        launch.with_library(&self.view.folder, false).with_helpers(self.helpers.clone())
     }
 
     /// The file at `path`, after making sure that it and all that it imports are compiled.
@@ -118,6 +132,22 @@ impl Compiled {
             }
         }
         Ok(missing)
+    }
+
+    /// Which of these modules are still to be compiled, or to be traced where `traced` says so.
+    pub fn unfinished(
+        &self,
+        wanted: &[usize],
+        traced: impl Fn(usize) -> bool,
+    ) -> Result<Vec<usize>, Error> {
+        let tracer = assets::tracer_key();
+        let mut left = self.uncompiled(wanted)?;
+        left.extend(wanted.iter().copied().filter(|&at| {
+            traced(at) && self.store.traced(&self.order.nodes[at].key, &tracer).is_none()
+        }));
+        left.sort_unstable();
+        left.dedup();
+        Ok(left)
     }
 
     /// Compiles what is not kept yet of the modules at `wanted`, which holds all that these import;
@@ -211,8 +241,15 @@ impl Compiled {
             errors: reply.errors,
         };
         let record = self.store.keep(&node.key, &written, record)?;
+        // A process that has compiled initialisers is not one in which they can be run.
+        let initialises = self.helpers.is_some()
+            && std::fs::read(&written)
+                .is_ok_and(|bytes| olean::has_initialisers(bytes).unwrap_or(true));
         // The next module of this process overwrites what is left.
         let _ = std::fs::remove_file(&written);
+        if initialises {
+            worker.stop();
+        }
         let traced = match tracer {
             Some(tracer) => {
                 self.store.keep_traced(&node.key, tracer, &reply.theorems)?;
@@ -356,6 +393,7 @@ mod tests {
             text: String::new(),
             imports: vec![],
             without: vec![],
+            options: String::new(),
         };
         Node { source: Arc::new(source), imports: imports.to_vec(), key: String::new() }
     }

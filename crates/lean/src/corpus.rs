@@ -11,11 +11,13 @@ use serde::Deserialize;
 use crate::error::Error;
 
 /// Recipes that come with the program.
-const BUNDLED: [(&str, &str); 4] = [
+const BUNDLED: [(&str, &str); 6] = [
+    ("aesop", include_str!("../corpora/aesop.toml")),
     ("batteries", include_str!("../corpora/batteries.toml")),
     ("cedar", include_str!("../corpora/cedar.toml")),
     ("extra4", include_str!("../corpora/extra4.toml")),
     ("mathlib", include_str!("../corpora/mathlib.toml")),
+    ("quote4", include_str!("../corpora/quote4.toml")),
 ];
 
 /// See the module's text.
@@ -40,6 +42,9 @@ pub struct Recipe {
     /// Modules, with whatever is below them, that are not imported.
     #[serde(default)]
     pub leave_out: Vec<String>,
+    /// Whether it has tactics of its own that need the names of compiler-made helpers to compile.
+    #[serde(default)]
+    pub helpers: bool,
 }
 
 /// A corpus at hand.
@@ -158,7 +163,7 @@ mod tests {
             }
         }
         let error = Recipe::open("cedr").unwrap_err().to_string();
-        assert!(error.contains("batteries, cedar, extra4, mathlib"), "{error}");
+        assert!(error.contains("aesop, batteries, cedar, extra4, mathlib, quote4"), "{error}");
     }
 
     fn run(folder: &Path, args: &[&str]) -> String {

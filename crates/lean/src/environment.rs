@@ -18,6 +18,7 @@ use crate::checkouts::Checkouts;
 use crate::compile::{Compiled, all_files};
 use crate::error::Error;
 use crate::found::Found;
+use crate::helpers;
 use crate::judge::Judges;
 use crate::launch::Launch;
 use crate::options::{Host, Options, PROVER};
@@ -62,10 +63,12 @@ impl Lean {
         let mut library = None;
         if let Some(root) = &options.root {
             library = Some(match &launch {
-                Launch::Native { .. } => Sources::Project(Library::new(root, &[], &[])),
+                Launch::Native { project, .. } => {
+                    Sources::Project(Library::of_project(root, project.folder())?)
+                }
                 Launch::Wasm(prepared) => {
                     let compiled = Compiled::open(&options, prepared, root, all_files(root))?;
-                    launch = launch.with_library(&compiled.view.folder, false);
+                    launch = compiled.reader(&launch);
                     Sources::Compiled(Box::new(compiled))
                 }
             });
@@ -141,18 +144,26 @@ impl Lean {
     /// `host/ir-to-olean.cjs`), so nobody may reason about them.
     pub(crate) fn own_module(&self, header: &str) -> Option<String> {
         let (named, _) = split_imports(header);
-        let own = |module: &String| assets::MODULES.contains(&module.as_str());
+        let ours = [&assets::MODULES[..], &[helpers::MODULE]].concat();
+        let own = |module: &String| ours.contains(&module.as_str());
         named.into_iter().find(own).filter(|_| matches!(self.launch, Launch::Wasm(_)))
     }
 
     /// What is imported where these modules are named, and where none is.
     fn imports(&self, named: &[String]) -> Vec<String> {
-        if named.is_empty() {
-            return self.options.imports.clone();
+        let mut imports = match named {
+            [] => self.options.imports.clone(),
+            // As in any Lean file, `Init` is there whatever else is imported.
+            _ => {
+                let others = named.iter().filter(|module| *module != "Init").cloned();
+                iter::once("Init".to_owned()).chain(others).collect()
+            }
+        };
+        // What a library's modules initialise may need helpers.
+        if self.launch.has_helpers() && imports != ["Init"] {
+            imports.insert(0, helpers::MODULE.to_owned());
         }
-        // As in any Lean file, `Init` is there whatever else is imported.
-        let others = named.iter().filter(|module| *module != "Init").cloned();
-        iter::once("Init".to_owned()).chain(others).collect()
+        imports
     }
 
     /// The modules that a text imports, those of the library compiled if they are not yet.
@@ -189,7 +200,7 @@ impl Lean {
                     Sources::Project(library) => library.source(file)?,
                     Sources::Compiled(compiled) => compiled.need(file)?,
                 };
-                let imports = self.options.imports.clone();
+                let imports = self.imports(&[]);
                 let target =
                     Target::Named { name: theorem.name.clone(), line: theorem.line.unwrap_or(0) };
                 Ok((Place { imports, text: PlaceText::File(source), owner }, target))
@@ -271,6 +282,9 @@ impl Environment for Lean {
         }
         if !options.left_out.is_empty() {
             identity = identity.with("modules left out", options.left_out.join(" "));
+        }
+        if options.helpers {
+            identity = identity.with("modules compiled with helpers", "yes");
         }
         identity
             .with("imports", options.imports.join(" "))

@@ -31,7 +31,9 @@ impl Launch {
     /// What starts a judge where this starts a server.
     pub fn judge(&self) -> Launch {
         match self {
-            Launch::Wasm(prepared) => Launch::Wasm(Prepared { boot: "Judge", ..prepared.clone() }),
+            Launch::Wasm(prepared) => {
+                Launch::Wasm(Prepared { boot: "Judge", helpers: None, ..prepared.clone() })
+            }
             Launch::Native { project, server } => Launch::Native {
                 project: project.clone(),
                 server: server.with_file_name("Judge.lean"),
@@ -46,10 +48,24 @@ impl Launch {
             Launch::Wasm(prepared) => Launch::Wasm(Prepared {
                 library: Some(view.to_path_buf()),
                 writes,
+                helpers: None,
                 ..prepared.clone()
             }),
             native @ Launch::Native { .. } => native.clone(),
         }
+    }
+
+    /// The same, seeing the module of helpers, if there is a folder that has it.
+    pub fn with_helpers(&self, helpers: Option<PathBuf>) -> Launch {
+        match self {
+            Launch::Wasm(prepared) => Launch::Wasm(Prepared { helpers, ..prepared.clone() }),
+            native @ Launch::Native { .. } => native.clone(),
+        }
+    }
+
+    /// Whether files are elaborated with the module of helpers.
+    pub fn has_helpers(&self) -> bool {
+        matches!(self, Launch::Wasm(Prepared { helpers: Some(_), .. }))
     }
 
     /// Starts a server that imports `imports`.
@@ -108,6 +124,11 @@ fn wasm(prepared: &Prepared, imports: &[String], write: Option<&Path>) -> Progra
         mounts.push(serde_json::json!(["/library", library, false]));
         read.push(library);
     }
+    if let Some(helpers) = &prepared.helpers {
+        path.push_str(":/helpers");
+        mounts.push(serde_json::json!(["/helpers", helpers, false]));
+        read.push(helpers);
+    }
     if let Some(folder) = write {
         mounts.push(serde_json::json!([WRITTEN_AT, folder, true]));
     }
@@ -131,6 +152,41 @@ fn wasm(prepared: &Prepared, imports: &[String], write: Option<&Path>) -> Progra
 fn readable(prepared: &Prepared, node: &Path) -> Vec<PathBuf> {
     let mut read = vec![prepared.runtime.clone(), prepared.server.clone()];
     read.extend(prepared.library.clone());
+    read.extend(prepared.helpers.clone());
     read.push(tool::installation(node));
     read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Node;
+
+    #[test]
+    fn a_judge_never_sees_the_module_of_helpers() {
+        let launch = Launch::Wasm(Prepared {
+            node: Node { path: "/usr/bin/node".into(), version: "v22.0.0".into() },
+            runtime: "/cache/runtime".into(),
+            server: "/cache/server".into(),
+            host_script: "/cache/runtime/host.cjs".into(),
+            boot: "Server",
+            cache: "/cache".into(),
+            library: None,
+            writes: false,
+            helpers: None,
+        });
+        let prover =
+            launch.with_library(Path::new("/view"), false).with_helpers(Some("/helpers".into()));
+        let sees = |launch: &Launch| match launch {
+            Launch::Wasm(prepared) => {
+                let args = wasm(prepared, &[], None).args;
+                args.iter().any(|arg| arg.to_string_lossy().contains("/helpers"))
+                    || readable(prepared, &prepared.node.path).contains(&"/helpers".into())
+            }
+            Launch::Native { .. } => false,
+        };
+        assert!(sees(&prover) && prover.has_helpers());
+        assert!(!sees(&prover.judge()) && !prover.judge().has_helpers());
+        assert!(!sees(&launch));
+    }
 }

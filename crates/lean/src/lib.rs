@@ -47,7 +47,9 @@ mod escape;
 mod export;
 mod file_report;
 mod found;
+mod helpers;
 mod judge;
+mod lakefile;
 mod launch;
 mod modules;
 mod nanoda;
@@ -81,7 +83,7 @@ pub use error::Error;
 pub use export::export;
 pub use file_report::{FileOutcome, FileReport, Message, Sorry};
 pub use options::{Host, Kernel, Options, PROVER, STANDARD_AXIOMS};
-pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, trace, trace_corpus};
+pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, Work, trace, trace_corpus};
 
 /// The README's example is a test.
 #[cfg(doctest)]

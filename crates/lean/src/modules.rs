@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::assets;
 use crate::cache::{Prepared, SEAL};
 use crate::error::Error;
+use crate::helpers;
 use crate::olean;
 use crate::source::{Library, Source};
 use crate::wire::{FileError, FileTheorem};
@@ -57,14 +58,21 @@ pub(crate) struct Node {
 pub(crate) struct Order {
     pub nodes: Vec<Node>,
     places: HashMap<String, usize>,
+    /// Whether they are compiled with helpers.
+    helpers: bool,
     /// Modules that cannot be compiled, because something that they import is not to be had.
     pub unavailable: BTreeMap<String, String>,
 }
 
 impl Order {
     /// These files and everything they import within the library.
-    pub fn of(library: &Library, paths: &[String], prepared: &Prepared) -> Result<Order, Error> {
-        let mut order = Order::default();
+    pub fn of(
+        library: &Library,
+        paths: &[String],
+        prepared: &Prepared,
+        helpers: bool,
+    ) -> Result<Order, Error> {
+        let mut order = Order { helpers, ..Order::default() };
         for path in paths {
             let source = library.source(path)?;
             order.visit(library, source, prepared, &mut Vec::new())?;
@@ -117,7 +125,7 @@ impl Order {
             return Ok(None);
         }
         let keys: Vec<&str> = imports.iter().map(|&i| self.nodes[i].key.as_str()).collect();
-        let key = key(&source, &keys);
+        let key = key(&source, &keys, self.helpers);
         self.places.insert(module, self.nodes.len());
         self.nodes.push(Node { source, imports, key });
         Ok(Some(self.nodes.len() - 1))
@@ -169,9 +177,13 @@ fn folders(roots: &[PathBuf]) -> String {
     roots.iter().map(|r| r.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn key(source: &Source, imports: &[&str]) -> String {
+fn key(source: &Source, imports: &[&str], helpers: bool) -> String {
     let mut parts = [FORMAT, &crate::cache::lean_key(), BEFORE, &source.module].join("\n");
-    for text in [assets::patch(&source.module), &source.text] {
+    if helpers {
+        let newer = assets::newer_names(&source.text, helpers);
+        parts.push_str(&format!("\nhelpers {}\n{newer}", helpers::key()));
+    }
+    for text in [assets::patch(&source.module, helpers), &source.text] {
         parts.push_str(&format!("\n{}\n{text}", text.len()));
     }
     for name in imports.iter().copied().chain(source.without.iter().map(String::as_str)) {

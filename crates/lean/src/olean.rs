@@ -4,7 +4,8 @@
 //! stand in the way. The interpreter looks for a declaration's code in the module that the
 //! declaration's constant came from, and compiler-made declarations have no constant: here each
 //! gets one, an unsafe axiom, which the kernel lets no theorem use. And entries that ask for an
-//! initialiser to be run at import, where the compiler could not build that initialiser, are
+//! initialiser to be run at import, where the compiler could not build that initialiser, or built
+//! it on an error, are
 //! dropped.
 //!
 //! The layout (32 bit): a header of 80 bytes, the address that pointers are relative to, the root,
@@ -15,23 +16,29 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
+use crate::helpers;
+
 /// Magic, format, flags, Lean's version and the commit it was built from.
 pub(crate) const HEADER: usize = 80;
 const BASE_AT: usize = 80;
-const ROOT_AT: usize = 84;
+pub(crate) const ROOT_AT: usize = 84;
+const LAST_CONSTRUCTOR: u8 = 244;
 const ARRAY: u8 = 246;
 const STRING: u8 = 249;
+/// What stands for `[]`, `none` and the like.
+pub(crate) const NOTHING: u32 = 1;
 const NAME_STRING: u8 = 1;
 const NAME_NUMBER: u8 = 2;
 /// The longest chain of parts that a name may have.
 const DEEPEST_NAME: usize = 512;
 
 /// Entries of this extension are the code that the interpreter runs.
-const CODE: &str = "Lean.IR.declMapExt";
+pub(crate) const CODE: &str = "Lean.IR.declMapExt";
 /// Entries of this one name initialisers.
 const INITIALISERS: &str = "Lean.regularInitAttr";
 
 /// The module in `bytes`, importable. The error says what of the layout is not as it should be.
+/// The module of helpers (`helpers.rs`), if it was compiled with that, it imports no more.
 pub(crate) fn importable(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let module = Module::new(bytes);
     let root = module.word(ROOT_AT)?;
@@ -55,7 +62,9 @@ pub(crate) fn importable(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
                 let pointer = module.first_field(declaration)?;
                 let name = module.name(pointer)?;
                 added.insert(name.clone(), pointer);
-                code.insert(name);
+                if !module.rests_on_an_error(declaration)? {
+                    code.insert(name);
+                }
             }
         }
     }
@@ -85,23 +94,40 @@ pub(crate) fn importable(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let mut all_names = constant_names;
     let mut all_infos = infos;
     if !added.is_empty() {
-        let (levels, kind) = module.borrowed(&all_infos)?;
+        let (levels, kind) = module.some_type(&all_infos)?;
         for (_, name) in &added {
-            // ConstantVal(name, levels, type), AxiomVal(it; isUnsafe), ConstantInfo.axiomInfo(it).
-            let value = out.constructor(&[*name, levels, kind]);
-            let axiom = out.constructor_with_flag(&[value], 1);
             all_names.push(*name);
-            all_infos.push(out.constructor(&[axiom]));
+            all_infos.push(out.unsafe_axiom(*name, levels, kind));
         }
     }
+    let mut kept_imports = Vec::new();
+    for import in module.items(imports)? {
+        if module.name(module.first_field(import)?)? != helpers::MODULE {
+            kept_imports.push(import);
+        }
+    }
+    let imports = out.array(&kept_imports);
     let (names, infos) = (out.array(&all_names), out.array(&all_infos));
     let entries = out.array(&kept_entries);
     let root = out.constructor_with_flag(&[imports, names, infos, extra, entries], flags);
     Ok(out.finish(root))
 }
 
-struct Module {
-    bytes: Vec<u8>,
+/// Whether a module as Lean wrote it asks for initialisers to be run when it is imported.
+pub(crate) fn has_initialisers(bytes: Vec<u8>) -> Result<bool, String> {
+    let module = Module::new(bytes);
+    let [_, _, _, _, entries] = module.fields(module.word(ROOT_AT)?)?;
+    for entry in module.items(entries)? {
+        let [extension, values] = module.fields(entry)?;
+        if module.name(extension)? == INITIALISERS {
+            return Ok(!module.items(values)?.is_empty());
+        }
+    }
+    Ok(false)
+}
+
+pub(crate) struct Module {
+    pub bytes: Vec<u8>,
     /// Bytes of names that may still be written out: they share their parts, so that a small module
     /// could name more than there is memory for.
     names_left: Cell<usize>,
@@ -111,29 +137,29 @@ struct Module {
 const NAMES: usize = 16;
 
 impl Module {
-    fn new(bytes: Vec<u8>) -> Module {
+    pub fn new(bytes: Vec<u8>) -> Module {
         let names_left = Cell::new(bytes.len().saturating_mul(NAMES));
         Module { bytes, names_left }
     }
 
-    fn word(&self, at: usize) -> Result<u32, String> {
+    pub fn word(&self, at: usize) -> Result<u32, String> {
         let bytes = self.bytes.get(at..at + 4).ok_or("it ends too early")?;
         Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
     /// Where in the file an object is.
-    fn at(&self, pointer: u32) -> Result<usize, String> {
+    pub fn at(&self, pointer: u32) -> Result<usize, String> {
         let at = pointer.checked_sub(self.word(BASE_AT)?).map(|at| at as usize);
         at.filter(|at| at % 4 == 0 && (HEADER..self.bytes.len()).contains(at))
             .ok_or_else(|| "a pointer leads out of it".into())
     }
 
-    fn tag(&self, pointer: u32) -> Result<u8, String> {
+    pub fn tag(&self, pointer: u32) -> Result<u8, String> {
         Ok(self.bytes.get(self.at(pointer)? + 7).copied().unwrap_or_default())
     }
 
     /// The first `N` fields of a constructor's object.
-    fn fields<const N: usize>(&self, pointer: u32) -> Result<[u32; N], String> {
+    pub fn fields<const N: usize>(&self, pointer: u32) -> Result<[u32; N], String> {
         let at = self.at(pointer)?;
         if usize::from(self.bytes.get(at + 6).copied().unwrap_or_default()) < N {
             return Err(format!("an object has not the {N} fields it should have"));
@@ -145,11 +171,11 @@ impl Module {
         Ok(fields)
     }
 
-    fn first_field(&self, pointer: u32) -> Result<u32, String> {
+    pub fn first_field(&self, pointer: u32) -> Result<u32, String> {
         self.fields(pointer).map(|[first]| first)
     }
 
-    fn items(&self, array: u32) -> Result<Vec<u32>, String> {
+    pub fn items(&self, array: u32) -> Result<Vec<u32>, String> {
         if self.tag(array)? != ARRAY {
             return Err("there is no array where one should be".into());
         }
@@ -161,7 +187,7 @@ impl Module {
         (0..length).map(|i| self.word(at + 16 + 4 * i)).collect()
     }
 
-    fn name(&self, mut pointer: u32) -> Result<String, String> {
+    pub fn name(&self, mut pointer: u32) -> Result<String, String> {
         let mut parts = Vec::new();
         while pointer & 1 == 0 {
             let [prefix, last] = self.fields(pointer)?;
@@ -182,7 +208,39 @@ impl Module {
         Ok(parts.join("."))
     }
 
-    fn text(&self, pointer: u32) -> Result<String, String> {
+    /// Whether code could not be made as it was written; Lean notes what it lacks, and refuses to
+    /// run it.
+    fn rests_on_an_error(&self, declaration: u32) -> Result<bool, String> {
+        // Decl.fdecl(name, parameters, result, body, DeclInfo(the first name that is lacking)).
+        if self.tag(declaration)? != 0 {
+            return Ok(false);
+        }
+        let Ok([_, _, _, _, info]) = self.fields(declaration) else { return Ok(false) };
+        Ok(match info & 1 == 0 && self.tag(info)? == 0 {
+            true => self.first_field(info)? & 1 == 0,
+            false => info & 1 == 0,
+        })
+    }
+
+    /// A name's hash, as Lean keeps it.
+    pub fn hash(&self, name: u32) -> Result<u64, String> {
+        let at = self.at(name)? + 16;
+        Ok(u64::from(self.word(at)?) | u64::from(self.word(at + 4)?) << 32)
+    }
+
+    /// Whether none of a name's numbers is a large one, which is an object of another kind.
+    pub fn is_plain(&self, mut name: u32) -> Result<bool, String> {
+        while name & 1 == 0 {
+            let [prefix, last] = self.fields(name)?;
+            if self.tag(name)? == NAME_NUMBER && last & 1 == 0 {
+                return Ok(false);
+            }
+            name = prefix;
+        }
+        Ok(true)
+    }
+
+    pub fn text(&self, pointer: u32) -> Result<String, String> {
         if self.tag(pointer)? != STRING {
             return Err("there is no text where some should be".into());
         }
@@ -193,7 +251,7 @@ impl Module {
     }
 
     /// The universe parameters and the type of some constant: a stand-in needs them, whichever.
-    fn borrowed(&self, infos: &[u32]) -> Result<(u32, u32), String> {
+    fn some_type(&self, infos: &[u32]) -> Result<(u32, u32), String> {
         let info = infos.first().ok_or("it has code and no constant")?;
         // ConstantInfo.kind(KindVal(ConstantVal(name, levels, type), ..)).
         let value = self.first_field(self.first_field(*info)?)?;
@@ -203,13 +261,13 @@ impl Module {
 }
 
 /// The module's bytes with objects after them.
-struct Writer {
+pub(crate) struct Writer {
     bytes: Vec<u8>,
     base: u32,
 }
 
 impl Writer {
-    fn new(module: &Module) -> Result<Writer, String> {
+    pub fn new(module: &Module) -> Result<Writer, String> {
         match module.bytes.len() % 4 {
             0 => Ok(Writer { bytes: module.bytes.clone(), base: module.word(BASE_AT)? }),
             _ => Err("it is no whole number of words".into()),
@@ -226,22 +284,81 @@ impl Writer {
         pointer
     }
 
-    fn array(&mut self, items: &[u32]) -> u32 {
+    pub fn array(&mut self, items: &[u32]) -> u32 {
         let length = items.len() as u32;
         self.put(1, 0, ARRAY, [length, length].into_iter().chain(items.iter().copied()))
     }
 
-    fn constructor(&mut self, fields: &[u32]) -> u32 {
-        self.put(8 + 4 * fields.len() as u16, fields.len() as u8, 0, fields.iter().copied())
+    pub fn constructor(&mut self, fields: &[u32]) -> u32 {
+        self.tagged(fields, 0)
+    }
+
+    /// One of several constructors of its type.
+    pub fn tagged(&mut self, fields: &[u32], tag: u8) -> u32 {
+        self.put(8 + 4 * fields.len() as u16, fields.len() as u8, tag, fields.iter().copied())
+    }
+
+    /// The constant of a stand-in: the kernel lets no theorem use it.
+    pub fn unsafe_axiom(&mut self, name: u32, levels: u32, kind: u32) -> u32 {
+        // ConstantVal(name, levels, type), AxiomVal(it; isUnsafe), ConstantInfo.axiomInfo(it).
+        let value = self.constructor(&[name, levels, kind]);
+        let axiom = self.constructor_with_flag(&[value], 1);
+        self.constructor(&[axiom])
+    }
+
+    /// An object of another module with all below it; what was `copied` before is not again.
+    pub fn copy(
+        &mut self,
+        from: &Module,
+        pointer: u32,
+        copied: &mut HashMap<u32, u32>,
+    ) -> Result<u32, String> {
+        if pointer & 1 == 1 {
+            return Ok(pointer);
+        }
+        if let Some(&done) = copied.get(&pointer) {
+            return Ok(done);
+        }
+        let (at, tag) = (from.at(pointer)?, from.tag(pointer)?);
+        let (size, fields) = (from.word(at + 4)? as u16, from.bytes[at + 6]);
+        let mut words = Vec::new();
+        match tag {
+            ARRAY => {
+                let items = from.items(pointer)?;
+                words.extend([items.len() as u32; 2]);
+                for item in items {
+                    words.push(self.copy(from, item, copied)?);
+                }
+            }
+            STRING => {
+                let bytes = from.word(at + 8)?;
+                let whole = [bytes, bytes, from.word(at + 16)?];
+                words.extend(whole);
+                for i in 0..bytes.div_ceil(4) as usize {
+                    words.push(from.word(at + 20 + 4 * i)?);
+                }
+            }
+            0..=LAST_CONSTRUCTOR => {
+                let own = usize::from(fields);
+                for i in 0..usize::from(size.saturating_sub(8)) / 4 {
+                    let word = from.word(at + 8 + 4 * i)?;
+                    words.push(if i < own { self.copy(from, word, copied)? } else { word });
+                }
+            }
+            _ => return Err("an object of an unknown kind would have to be copied".into()),
+        }
+        let done = self.put(size, fields, tag, words.into_iter());
+        copied.insert(pointer, done);
+        Ok(done)
     }
 
     /// With a word of flags after the fields.
-    fn constructor_with_flag(&mut self, fields: &[u32], flags: u32) -> u32 {
+    pub fn constructor_with_flag(&mut self, fields: &[u32], flags: u32) -> u32 {
         let words = fields.iter().copied().chain([flags]);
         self.put(12 + 4 * fields.len() as u16, fields.len() as u8, 0, words)
     }
 
-    fn finish(mut self, root: u32) -> Vec<u8> {
+    pub fn finish(mut self, root: u32) -> Vec<u8> {
         self.bytes[ROOT_AT..ROOT_AT + 4].copy_from_slice(&root.to_le_bytes());
         self.bytes
     }
@@ -250,9 +367,6 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What stands for `[]`, `none` and the like.
-    const NOTHING: u32 = 1;
 
     /// A module made with the writer itself, on an empty file.
     fn module(build: impl FnOnce(&mut Writer) -> u32) -> Vec<u8> {
@@ -264,7 +378,7 @@ mod tests {
         out.finish(root)
     }
 
-    fn name(out: &mut Writer, text: &str) -> u32 {
+    pub fn name(out: &mut Writer, text: &str) -> u32 {
         let size = text.len() as u32 + 1;
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize((text.len() + 1).next_multiple_of(4), 0);
@@ -319,6 +433,7 @@ mod tests {
         let names: Vec<_> =
             fixed.items(names).unwrap().into_iter().map(|p| fixed.name(p).unwrap()).collect();
         assert_eq!(names, ["thm", "helper"]);
+        assert_eq!(has_initialisers(sample()), Ok(true));
         let added = fixed.items(infos).unwrap()[1];
         let axiom = fixed.first_field(added).unwrap();
         assert_eq!(fixed.word(fixed.at(axiom).unwrap() + 12).unwrap(), 1, "it is unsafe");

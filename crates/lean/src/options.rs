@@ -61,6 +61,9 @@ pub struct Options {
     /// Modules, with all below them, that are not imported, whoever names them: what a library can
     /// do without and this Lean cannot compile.
     pub left_out: Vec<String>,
+    /// Whether modules are compiled with names for the helpers that the package's compiler asks
+    /// for: a library's own tactics then compile (`src/helpers.rs`).
+    pub helpers: bool,
     /// Modules to import where a theorem's header names none.
     pub imports: Vec<String>,
     /// How many server processes serve sessions.
@@ -105,6 +108,7 @@ impl Default for Options {
             root: None,
             libraries: Vec::new(),
             left_out: Vec::new(),
+            helpers: false,
             imports: vec!["Init".into()],
             workers: 2,
             heartbeats: 200_000,

@@ -123,7 +123,8 @@ mod tests {
     fn place(path: &str, bytes: usize) -> Place {
         let text = "x".repeat(bytes);
         let (imports, without) = (vec![], vec![]);
-        let source = Source { path: path.into(), module: path.into(), text, imports, without };
+        let (path, module, options) = (path.into(), path.into(), String::new());
+        let source = Source { path, module, text, imports, without, options };
         Place {
             imports: vec!["Init".into()],
             text: PlaceText::File(Arc::new(source)),

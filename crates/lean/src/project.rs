@@ -61,6 +61,11 @@ impl Project {
         Ok(Project { folder: folder.to_path_buf(), lean, env })
     }
 
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Lean with these arguments, as Lake would start it, and with `scratch` for a home.
     pub fn program(&self, args: impl IntoIterator<Item = OsString>, scratch: &Path) -> Program {
         let kept = |name: &OsStr| {

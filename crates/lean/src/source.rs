@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Error;
+use crate::lakefile::Lakefile;
 
 /// One file of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub(crate) struct Source {
     pub imports: Vec<String>,
     /// Modules that it names as imports and does without, because that was asked for.
     pub without: Vec<String>,
+    /// Commands that set the options of its project.
+    pub options: String,
 }
 
 /// The modules named by the `import` lines at the start of `text`, and the rest of it.
@@ -38,6 +41,28 @@ pub(crate) fn split_imports(text: &str) -> (Vec<String>, &str) {
             _ => return (imports, rest),
         }
         rest = &rest[line_end..];
+    }
+}
+
+/// Where the first `import` of `text` is, or could be.
+fn first_import(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        rest = skip_blank(rest);
+        let line_end = rest.find('\n').unwrap_or(rest.len());
+        let line = rest[..line_end].split("--").next().unwrap_or_default().trim();
+        match line {
+            "module" | "prelude" => rest = &rest[line_end..],
+            _ => return text.len() - rest.len(),
+        }
+    }
+}
+
+impl Source {
+    /// The same, importing one more module. Lines stay where they are.
+    pub fn importing(&self, module: &str) -> Source {
+        let (before, after) = self.text.split_at(first_import(&self.text));
+        Source { text: format!("{before}import {module} {after}"), ..self.clone() }
     }
 }
 
@@ -79,7 +104,7 @@ fn after_block_comment(text: &str) -> &str {
     ""
 }
 
-fn module_of(path: &str) -> String {
+pub(crate) fn module_of(path: &str) -> String {
     path.trim_end_matches(".lean").replace('/', ".")
 }
 
@@ -100,13 +125,29 @@ pub(crate) struct Library {
     roots: Vec<PathBuf>,
     /// Modules, with all below them, that nobody imports.
     left_out: Vec<String>,
+    /// What a Lake project says of its sources, and where the root is in it.
+    project: Option<(Lakefile, String)>,
     read: Mutex<HashMap<String, Arc<Source>>>,
 }
 
 impl Library {
     pub fn new(root: &Path, dependencies: &[PathBuf], left_out: &[String]) -> Library {
         let roots = [root.to_path_buf()].into_iter().chain(dependencies.iter().cloned()).collect();
-        Library { roots, left_out: left_out.to_vec(), read: Mutex::default() }
+        Library { roots, left_out: left_out.to_vec(), project: None, read: Mutex::default() }
+    }
+
+    /// The files below `root` of a Lake project.
+    pub fn of_project(root: &Path, project: &Path) -> Result<Library, Error> {
+        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let inside = whole(root).strip_prefix(whole(project)).map(|inside| {
+            inside.components().map(|c| format!("{}/", c.as_os_str().to_string_lossy())).collect()
+        });
+        let library = Library::new(root, &[], &[]);
+        Ok(match inside {
+            Ok(inside) => Library { project: Some((Lakefile::read(project)?, inside)), ..library },
+            // Somebody else's files, with the project's Lean.
+            Err(_) => library,
+        })
     }
 
     /// The roots.
@@ -129,8 +170,13 @@ impl Library {
             .0
             .into_iter()
             .partition(|module| self.left_out.iter().any(|left| is_below(module, left)));
-        let (path, module) = (path.to_owned(), module_of(path));
-        let source = Arc::new(Source { path: path.clone(), module, text, imports, without });
+        let (module, options) = match &self.project {
+            Some((lakefile, inside)) => lakefile.place(&format!("{inside}{path}")),
+            None => (module_of(path), String::new()),
+        };
+        let path = path.to_owned();
+        let source = Source { path: path.clone(), module, text, imports, without, options };
+        let source = Arc::new(source);
         read.insert(path, Arc::clone(&source));
         Ok(source)
     }
@@ -230,5 +276,24 @@ mod tests {
         assert_eq!(split_imports("open Nat"), (vec![], "open Nat"));
         assert_eq!(split_imports("/- never closed"), (vec![], ""));
         assert_eq!(split_imports("import A"), (vec!["A".to_owned()], ""));
+    }
+
+    #[test]
+    fn one_more_import_moves_no_line() {
+        let source = |text: &str| Source {
+            path: "A.lean".into(),
+            module: "A".into(),
+            text: text.into(),
+            imports: vec![],
+            without: vec![],
+            options: String::new(),
+        };
+        let more = |text: &str| source(text).importing("H").text;
+        assert_eq!(
+            more("/- a -/\nmodule -- b\n\npublic import A\n"),
+            "/- a -/\nmodule -- b\n\nimport H public import A\n"
+        );
+        assert_eq!(more("-- a\nopen Nat"), "-- a\nimport H open Nat");
+        assert_eq!(more(""), "import H ");
     }
 }

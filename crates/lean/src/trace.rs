@@ -81,8 +81,16 @@ impl TraceReport {
         self.problems.sort_by_key(|p| (place(&p.file), p.line));
     }
 
-    fn say(&self, progress: &mut impl FnMut(TraceProgress<'_>), file: &str, total: usize) {
-        progress(TraceProgress { file, done: self.files, total, traces: self.traces.len() });
+    fn say(
+        &self,
+        progress: &mut impl FnMut(TraceProgress<'_>),
+        file: &str,
+        total: usize,
+        new: usize,
+        work: Work,
+    ) {
+        let traces = &self.traces[self.traces.len() - new..];
+        progress(TraceProgress { file, done: self.files, total, traces, work });
     }
 
     /// A file that could not be elaborated at all.
@@ -137,8 +145,19 @@ pub struct TraceProgress<'a> {
     pub done: usize,
     /// Files in all.
     pub total: usize,
-    /// Traces so far.
-    pub traces: usize,
+    /// The file's traces.
+    pub traces: &'a [Trace],
+    /// What is done of all that has to be elaborated, what the files import included.
+    pub work: Work,
+}
+
+/// How much source has to be elaborated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Bytes of it that are done.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
 }
 
 /// Traces every `.lean` file at or below `path`, which lies below `options.root` (by default `path`
@@ -156,26 +175,32 @@ pub fn trace(
         None if path.is_dir() => path.to_path_buf(),
         None => path.parent().unwrap_or(Path::new("")).to_path_buf(),
     };
-    match launch(&options.host)? {
+    let launch = launch(&options.host)?;
+    match &launch {
         Launch::Wasm(prepared) => {
             let files = |library: &Library| library.files(path);
             let asked = files(&Library::new(&root, &options.libraries, &options.left_out))?;
             let asked: HashSet<String> = asked.into_iter().collect();
-            let compiled = Compiled::open(options, &prepared, &root, files)?;
+            let compiled = Compiled::open(options, prepared, &root, files)?;
             compiled_files(&compiled, |source| asked.contains(&source.path), progress)
         }
-        launch @ Launch::Native { .. } => {
-            let library = Library::new(&root, &[], &[]);
+        Launch::Native { project, .. } => {
+            let library = Library::of_project(&root, project.folder())?;
             let paths = library.files(path)?;
             let order: Vec<_> =
                 paths.iter().map(|p| library.source(p)).collect::<Result<_, _>>()?;
             let mut report = TraceReport::default();
+            let total = order.iter().map(|source| source.text.len() as u64).sum();
+            let mut work = Work { done: 0, total };
             natively(options, &launch, &order, |source, outcome| {
+                let before = report.traces.len();
                 match outcome {
                     Ok(reply) => report.add(source, reply.theorems, reply.errors),
                     Err(why) => report.fails(&source.path, why),
                 }
-                report.say(&mut progress, &source.path, order.len());
+                work.done += source.text.len() as u64;
+                let new = report.traces.len() - before;
+                report.say(&mut progress, &source.path, order.len(), new, work);
             })?;
             report.sort(order.iter().map(|source| source.path.as_str()));
             Ok(report)
@@ -187,7 +212,7 @@ pub fn trace(
 pub fn trace_corpus(
     options: &Options,
     corpus: &Corpus,
-    progress: impl FnMut(TraceProgress<'_>),
+    mut progress: impl FnMut(TraceProgress<'_>),
 ) -> Result<TraceReport, Error> {
     let Launch::Wasm(prepared) = launch(&options.host)? else {
         return Err(Error::Module(
@@ -198,6 +223,7 @@ pub fn trace_corpus(
     let options = Options {
         libraries: corpus.libraries.clone(),
         left_out: recipe.leave_out.clone(),
+        helpers: recipe.helpers,
         ..options.clone()
     };
     let compiled = Compiled::open(&options, &prepared, root, |library| {
@@ -208,11 +234,18 @@ pub fn trace_corpus(
         Ok(library.files(root)?.into_iter().filter(named).collect())
     })?;
     let own = |source: &Source| root.join(&source.path).is_file();
-    let mut report = compiled_files(&compiled, own, progress)?;
-    for trace in &mut report.traces {
-        trace.theorem.url = Some(recipe.repository.clone());
-        trace.theorem.commit = Some(recipe.commit.clone());
-    }
+    let from = |traces: &mut [Trace]| {
+        for trace in traces {
+            trace.theorem.url = Some(recipe.repository.clone());
+            trace.theorem.commit = Some(recipe.commit.clone());
+        }
+    };
+    let mut report = compiled_files(&compiled, own, |at| {
+        let mut traces = at.traces.to_vec();
+        from(&mut traces);
+        progress(TraceProgress { traces: &traces, ..at });
+    })?;
+    from(&mut report.traces);
     Ok(report)
 }
 
@@ -230,24 +263,28 @@ fn compiled_files(
         report.fails(&path_of(module), why.clone());
     }
     let total = total + compiled.order.unavailable.len();
-    compiled.compile(
-        &wanted,
-        |at| asked(&nodes[at].source),
-        |at, outcome| {
-            let source = &nodes[at].source;
-            match outcome {
-                Outcome::Kept { record, traced: Some(theorems), .. } => {
-                    report.add(source, theorems, record.errors);
-                }
-                Outcome::Failed { why } => report.fails(&source.path, why),
-                Outcome::Blocked { by } => {
-                    report.fails(&source.path, format!("it imports {by}, which failed"));
-                }
-                Outcome::Kept { .. } => return,
+    let traced = |at: usize| asked(&nodes[at].source);
+    let size = |at: usize| nodes[at].source.text.len() as u64;
+    let left: HashSet<usize> = compiled.unfinished(&wanted, traced)?.into_iter().collect();
+    let mut work = Work { done: 0, total: left.iter().map(|at| size(*at)).sum() };
+    compiled.compile(&wanted, traced, |at, outcome| {
+        let source = &nodes[at].source;
+        let before = report.traces.len();
+        work.done += if left.contains(&at) { size(at) } else { 0 };
+        match outcome {
+            Outcome::Kept { record, traced: Some(theorems), .. } => {
+                report.add(source, theorems, record.errors);
             }
-            report.say(&mut progress, &source.path, total);
-        },
-    )?;
+            Outcome::Failed { why } => report.fails(&source.path, why),
+            Outcome::Blocked { by } => {
+                report.fails(&source.path, format!("it imports {by}, which failed"));
+            }
+            // What others import is told of, too: it is most of the work.
+            Outcome::Kept { .. } => {}
+        }
+        let new = report.traces.len() - before;
+        report.say(&mut progress, &source.path, total, new, work);
+    })?;
     report.sort(nodes.iter().map(|node| node.source.path.as_str()));
     Ok(report)
 }

@@ -24,6 +24,7 @@ pub(crate) enum Request<'a> {
         messages: bool,
         proofs: bool,
         imports: bool,
+        initialise: bool,
         without: &'a [String],
         before: &'a str,
         after: &'a str,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::assets;
 use crate::error::Error;
+use crate::helpers;
 use crate::launch::Launch;
 use crate::modules::BEFORE;
 use crate::options::{Host, Options};
@@ -263,21 +264,27 @@ impl Worker {
 
     /// Elaborates one file on top of its own imports.
     pub fn file(&mut self, source: &Source, task: Task<'_>) -> Result<Reply, Trouble> {
+        let helpers = self.launch.has_helpers();
         let (before, after) = match self.options.host {
-            Host::Native { .. } => ("", ""),
-            Host::Wasm { .. } => (BEFORE, assets::patch(&source.module)),
+            Host::Native { .. } => (source.options.clone(), ""),
+            Host::Wasm { .. } => (
+                [BEFORE, assets::newer_names(&source.text, helpers)].join("\n"),
+                assets::patch(&source.module, helpers),
+            ),
         };
+        let more = helpers.then(|| source.importing(helpers::MODULE));
         let request = Request::File {
             ctx: 0,
-            text: &source.text,
+            text: more.as_ref().map_or(&source.text, |more| &more.text),
             path: &source.path,
             module: &source.module,
             trace: task.trace,
             messages: false,
             proofs: task.proofs,
             imports: true,
+            initialise: more.is_some(),
             without: &source.without,
-            before,
+            before: &before,
             after,
             save: task.save,
         };
@@ -302,6 +309,7 @@ impl Worker {
             messages: true,
             proofs: true,
             imports: false,
+            initialise: false,
             without: &[],
             before,
             after: "",

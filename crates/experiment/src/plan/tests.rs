@@ -147,7 +147,7 @@ tune = { objectives = ["ua"], floors = [0, 0.2], temperatures = [0.8, 1.2] }
 #[test]
 fn fitted_objectives_have_the_temperature_of_their_searches() {
     let demo = preset("demo").unwrap();
-    let plan = Plan::new(&demo, "source").unwrap();
+    let plan = Plan::new(&demo, &Inputs::named("source")).unwrap();
     let names: Vec<&str> = plan.steps.iter().map(|planned| planned.name.as_str()).collect();
     assert!(names.contains(&"scores mapped t0.8"), "{names:?}");
     for planned in &plan.steps {

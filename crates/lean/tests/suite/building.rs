@@ -67,6 +67,60 @@ fn theorem(file: &str, name: &str) -> Theorem {
     Theorem { name: name.into(), file: Some(file.into()), ..Theorem::default() }
 }
 
+/// Tactics that loop, an attribute and an extension, which are there once their module is imported.
+const TACTICS: &str = "\
+import Lean
+open Lean Elab Tactic
+
+initialize marked : SimplePersistentEnvExtension Name NameSet ←
+  registerSimplePersistentEnvExtension {
+    addEntryFn := fun set n => set.insert n
+    addImportedFn := fun all => all.foldl (fun set ns => ns.foldl NameSet.insert set) {} }
+
+syntax (name := mark) \"mark\" : attr
+initialize registerBuiltinAttribute {
+  name := `mark
+  descr := \"to be used\"
+  add := fun n _ _ => modifyEnv (marked.addEntry · n) }
+
+elab \"use_marked\" : tactic => do
+  for n in (marked.getState (← getEnv)).toList do
+    evalTactic (← `(tactic| apply $(mkIdent n)))
+";
+const MARKED: &str = "\
+import Tactics
+
+@[mark] theorem right (p q : Prop) (h : p ∧ q) : q := by
+  cases h
+  assumption
+";
+const USED: &str = "\
+import Marked
+
+theorem used (p : Prop) : True ∧ p → p := by
+  use_marked
+";
+
+#[test]
+fn a_librarys_own_tactics_compile_with_helpers_and_run_where_it_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("Tactics", TACTICS), ("Marked", MARKED), ("Used", USED)] {
+        fs::write(folder.path().join(name).with_extension("lean"), text).unwrap();
+    }
+    let options =
+        Options { helpers: true, root: Some(folder.path().into()), workers: 1, ..options() };
+    let roots = [folder.path().to_path_buf()];
+    let report = build(&options, &roots, &[], |_| {}).unwrap();
+    assert_eq!((report.modules, report.problems.len()), (3, 0), "{report:?}");
+    let lean = Lean::new(options).unwrap();
+    let used = theorem("Used.lean", "used");
+    let mut session = lean.open(&used).unwrap();
+    assert_eq!(session.apply(StateId(0), "use_marked").unwrap(), Verdict::Proved);
+    // The judge has neither tactics nor helpers, and needs none.
+    let checked = lean.check(&used, &["use_marked".into()]).unwrap();
+    assert!(matches!(checked, Checked::Proved { .. }), "{checked:?}");
+}
+
 #[test]
 fn a_library_is_compiled_once_and_what_changed_again() {
     let folder = tempfile::tempdir().unwrap();
