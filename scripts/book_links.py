@@ -1,7 +1,8 @@
 """Makes the links of the assembled book lead somewhere: `book_links.py SOURCE ROOT`.
 
-A link to another page of the book stays. One to a file of the repository that is no page keeps its text and loses its target, because
-the book is read without the repository. One that leads nowhere at all is an error.
+A link to another page of the book stays. One to a file of the repository that is no page keeps its
+text and loses its target, because the book is read without the repository. One that leads nowhere
+at all is an error.
 """
 
 import re
@@ -13,7 +14,11 @@ LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 HOMES = {"python.md": "python", "from-leandojo.md": "python/docs"}
 ROOT_PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 # Pages of the repository that the book has under other names.
-NAMES = {"README.md": "introduction.md", "python/README.md": "python.md", "python/docs/from-leandojo.md": "from-leandojo.md"}
+NAMES = {
+    "README.md": "introduction.md",
+    "python/README.md": "python.md",
+    "python/docs/from-leandojo.md": "from-leandojo.md",
+}
 NAMES["crates/report/assets/glossary.md"] = "glossary.md"
 
 
@@ -21,7 +26,9 @@ def main(source: Path, root: Path) -> int:
     lost, dropped = [], 0
     for page in sorted(source.rglob("*.md")):
         inside = page.relative_to(source)
-        home = root / HOMES.get(str(inside), "" if str(inside) in ROOT_PAGES else Path("docs") / inside.parent)
+        home = root / HOMES.get(
+            str(inside), "" if str(inside) in ROOT_PAGES else Path("docs") / inside.parent
+        )
 
         def mended(link: re.Match) -> str:
             nonlocal dropped
@@ -45,8 +52,13 @@ def main(source: Path, root: Path) -> int:
             return text
 
         # Code is not linked.
-        parts = re.split(r"(^```.*?^```)", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-        page.write_text("".join(part if part.startswith("```") else LINK.sub(mended, part) for part in parts), encoding="utf-8")
+        parts = re.split(
+            r"(^```.*?^```)", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+        )
+        page.write_text(
+            "".join(part if part.startswith("```") else LINK.sub(mended, part) for part in parts),
+            encoding="utf-8",
+        )
     for line in lost:
         print(f"leads nowhere: {line}", file=sys.stderr)
     print(f"links to files that are no pages, kept as text: {dropped}")

@@ -62,14 +62,17 @@ class OpenAIPolicy(_Native):
     model: str | None = None
     """The model's name, or that of a LoRA adapter the server has loaded."""
     tokenizer: Path | None = None
-    """Send token ids, laid out as in training by the tokenizer of this model's folder or GGUF file: a model trained here is then asked
-    exactly as it was trained. vLLM, SGLang and llama.cpp take them."""
+    """Send token ids, laid out as in training by the tokenizer of this model's folder or GGUF file:
+    a model trained here is then asked exactly as it was trained. vLLM, SGLang and llama.cpp take
+    them."""
     prompt: str = "{state}:::"
-    """The prompt as text, where there is no tokenizer; {state} stands for the state. A server may tokenize it unlike training."""
+    """The prompt as text, where there is no tokenizer; {state} stands for the state. A server may
+    tokenize it unlike training."""
     chat: bool = False
     """Ask for chats, with the prompt as the user's message."""
     adapter: Path | None = None
-    """A LoRA adapter's folder, which the server is to load, under the name `model` or the folder's own, and to unload in the end."""
+    """A LoRA adapter's folder, which the server is to load, under the name `model` or the folder's
+    own, and to unload in the end."""
     temperature: float = 0.8
     top_p: float = 1.0
     max_tokens: int = 128

@@ -37,7 +37,8 @@ class Trace:
     """Lean commands that precede the statement, where there is no file."""
     file: str | None = None
     line: int | None = None
-    """Where it begins in the file; its first column, and the line and column after its end, where they are known."""
+    """Where it begins in the file; its first column, and the line and column after its end, where
+    they are known."""
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None

@@ -1,4 +1,6 @@
-"""A completions server that knows one tactic: what vLLM, SGLang and llama.cpp answer, without a model. `fake_server.py PORT`."""
+"""A completions server that knows one tactic: what vLLM, SGLang and llama.cpp answer, without a
+model. `fake_server.py PORT`.
+"""
 
 import json
 import sys

@@ -6,10 +6,10 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-
-import catamount
 from test_command import run as command
 from test_command import write_study
+
+import catamount
 
 
 class Demonstrator:

@@ -1,4 +1,6 @@
-"""The guide for servers, typed as it stands, with a fake in the place of vLLM, SGLang and llama.cpp."""
+"""The guide for servers, typed as it stands, with a fake in the place of vLLM, SGLang and
+llama.cpp.
+"""
 
 import re
 import shutil
@@ -28,7 +30,9 @@ def url():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A model, an adapter and theorems, under the guide's names for them; programs that say that a server was started."""
+    """A model, an adapter and theorems, under the guide's names for them; programs that say that a
+    server was started.
+    """
     shutil.copy(TOY, tmp_path / "set.mm")
     traces = catamount.metamath_traces(TOY)
     (tmp_path / "data").mkdir()

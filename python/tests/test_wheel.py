@@ -16,7 +16,8 @@ WHEEL = os.environ.get("CATAMOUNT_WHEEL")
 @pytest.mark.skipif(not WHEEL, reason="CATAMOUNT_WHEEL names no wheel; run_tests.sh builds one")
 def test_a_clean_environment_runs_a_study(tmp_path, database):
     if sys.platform == "linux":
-        # One file for every Python from 3.9 on, and for every Linux whose glibc is as new as that of the tag.
+        # One file for every Python from 3.9 on, and for every Linux whose glibc is as new as that
+        # of the tag.
         assert re.fullmatch(
             r"catamount-[0-9.]+-cp39-abi3-manylinux_2_[0-9]+_[a-z0-9_]+\.whl", Path(WHEEL).name
         )

@@ -10,8 +10,8 @@ pub struct Arguments {
     /// The control's log; several seeds separated by commas.
     a: String,
     /// The logs to compare with it, each with several seeds separated by commas; more than one make
-    /// a family, with p-values corrected by Holm's method. One with fewer seeds is compared at those
-    /// it has.
+    /// a family, with p-values corrected by Holm's method. One with fewer seeds is compared at
+    /// those it has.
     #[arg(required = true)]
     b: Vec<String>,
     /// What had been proved within so many expansions, from the same logs; several separated by

@@ -66,8 +66,8 @@ pub struct MetamathArguments {
     /// A file, or the name of one in Debian's metamath-databases.
     #[arg(long, default_value = "set.mm")]
     database: PathBuf,
-    /// Write only traces of this many steps. (All are extracted and counted. `1-` writes all: 4.6 GB
-    /// for set.mm, whose longest proofs repeat themselves when made linear.)
+    /// Write only traces of this many steps. (All are extracted and counted. `1-` writes all: 4.6
+    /// GB for set.mm, whose longest proofs repeat themselves when made linear.)
     #[arg(long, default_value = "1-20")]
     steps: Steps,
     /// Use only the first FIRST theorems of the database.

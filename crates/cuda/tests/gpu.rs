@@ -1,5 +1,6 @@
 //! Every operation on the GPU against the processor, and against the plain reference where loops
-//! have time for it: `cargo test --release --workspace --test gpu -- --ignored` where there is a GPU.
+//! have time for it: `cargo test --release --workspace --test gpu -- --ignored` where there is a
+//! GPU.
 
 mod cases;
 

@@ -23,8 +23,8 @@ pub struct Outline {
     pub version: String,
     /// The seed, in a study of several.
     pub seed: u64,
-    /// What is not there yet: all that must be found or fetched before a run. Without the data, keys
-    /// are not the final ones.
+    /// What is not there yet: all that must be found or fetched before a run. Without the data,
+    /// keys are not the final ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// The steps, in an order in which they can be done.

@@ -82,8 +82,8 @@ fn judged<B: Backend>(
     }
 }
 
-/// Refuses data that the probabilities asked for cannot be made from, or surrogates fitted to: known
-/// as soon as there are data, and before anything is trained.
+/// Refuses data that the probabilities asked for cannot be made from, or surrogates fitted to:
+/// known as soon as there are data, and before anything is trained.
 pub(crate) fn check<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
     let experiment = study.experiment;
     let wanted = |way: Probabilities| {
@@ -119,8 +119,8 @@ fn searched<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
         return Ok(());
     }
     let reason = format!(
-        "has {found} theorems of {steps} steps {what}: at least {least} are needed; give this part a \
-         larger share (data.split), or widen the lengths (evaluation.steps)"
+        "has {found} theorems of {steps} steps {what}: at least {least} are needed; give this part \
+         a larger share (data.split), or widen the lengths (evaluation.steps)"
     );
     Err(Error::File { path: study.path(part("valid")), reason }.into())
 }

@@ -144,9 +144,9 @@ impl<B: Backend> Generator<B> {
         if config.max_tokens == 0 || config.batch == 0 || config.max_prompt == 0 {
             let GeneratorConfig { max_tokens, batch, .. } = config;
             return Err(Error::Input(format!(
-                "tactics of up to {max_tokens} tokens, {batch} at a time, leave no room for a state: \
-                 the model has {positions} positions; take max_tokens (--max-tokens) from 1 to {}, \
-                 and a batch of at least 1",
+                "tactics of up to {max_tokens} tokens, {batch} at a time, leave no room for a \
+                 state: the model has {positions} positions; take max_tokens (--max-tokens) from \
+                 1 to {}, and a batch of at least 1",
                 positions.saturating_sub(1)
             )));
         }

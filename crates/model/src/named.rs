@@ -36,8 +36,8 @@ pub fn locate(name: &str) -> Result<PathBuf> {
     if path.exists() { Ok(path.to_path_buf()) } else { from_hub(name) }
 }
 
-/// Refuses a model that [`locate`] would not find, without fetching anything: by name it can only be
-/// fetched by a build that knows the hub.
+/// Refuses a model that [`locate`] would not find, without fetching anything: by name it can only
+/// be fetched by a build that knows the hub.
 pub fn obtainable(name: &str) -> Result<()> {
     if Path::new(name).exists() || cfg!(feature = "hub") { Ok(()) } else { locate(name).map(drop) }
 }

@@ -60,8 +60,8 @@ pub fn show_calibrations(folder: &Path) -> Result<Shown, ReportError> {
     Ok(Shown { summary, table, figure: grid.save(folder, "reliability")?.svg })
 }
 
-/// The calibrations of several folders in one table, seeds pooled: log-loss as it stands, with other
-/// proofs alone, and fitted.
+/// The calibrations of several folders in one table, seeds pooled: log-loss as it stands, with
+/// other proofs alone, and fitted.
 pub fn calibration_summary(folders: &[PathBuf]) -> Result<Option<Table>, ReportError> {
     let mut all = Vec::new();
     for folder in folders {

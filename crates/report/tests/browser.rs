@@ -83,7 +83,8 @@ const nameless = (e) =>
   !e.closest('label') && !e.getAttribute('aria-label') && !e.textContent.trim();
 const controls = [...document.querySelectorAll('input, select, button')];
 saw.unlabelled = controls.filter(nameless).map((e) => e.outerHTML);
-const svgs = [...document.querySelectorAll('figure.drawn svg')].map((e) => e.getBoundingClientRect().width);
+const width = (e) => e.getBoundingClientRect().width;
+const svgs = [...document.querySelectorAll('figure.drawn svg')].map(width);
 saw.figures = document.querySelectorAll('figure.drawn').length;
 saw.svgs = svgs.filter((width) => width > 0);
 location.hash = '#theorems?by=foo'; saw.unknownOrder = results().length;

@@ -20,8 +20,8 @@ pub struct Rate {
 /// Wilson's 95 % score interval for `successes` among `n`.
 ///
 /// `successes` may be a fraction: with several seeds, give the rate over all searches times the
-/// number of *theorems*, and that number. It treats the seeds of a theorem as one observation, which
-/// is never too narrow. With `n = 0` the interval is [0, 1].
+/// number of *theorems*, and that number. It treats the seeds of a theorem as one observation,
+/// which is never too narrow. With `n = 0` the interval is [0, 1].
 pub fn wilson(successes: f64, n: u64) -> Rate {
     if n == 0 {
         return Rate { rate: 0.0, low: 0.0, high: 1.0, n };

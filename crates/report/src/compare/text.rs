@@ -161,8 +161,8 @@ pub fn comparison_table(family: &[Comparison]) -> String {
         text.push('\n');
     }
     text.push_str(
-        "\nA and B: % of the searches that both completed. Holm p: corrected for all of these. 90 % \
-         power: the gain that would be seen nine times in ten, with as many that differ.\n",
+        "\nA and B: % of the searches that both completed. Holm p: corrected for all of these. \
+         90 % power: the gain that would be seen nine times in ten, with as many that differ.\n",
     );
     if ended {
         text.push_str(

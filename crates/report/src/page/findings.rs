@@ -177,8 +177,9 @@ fn trained_for_search(run: &Run, budget: u64) -> Option<String> {
     let (better, worse) = (sure(true), sure(false));
     (!compared.is_empty()).then(|| {
         format!(
-            "Training for the search, against CE sampled in the same way: {least:+.1} to {most:+.1} \
-             points over {}; after Holm\u{2019}s correction {} and {} are more than noise.",
+            "Training for the search, against CE sampled in the same way: {least:+.1} to \
+             {most:+.1} points over {}; after Holm\u{2019}s correction {} and {} are more than \
+             noise.",
             counted(compared.len(), "comparison"),
             counted(better, "gain"),
             losses(worse)

@@ -24,8 +24,8 @@ fn parameters(model: &Model) -> String {
     model.parameters.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Log-loss in three columns, a row for every surrogate, seeds pooled: what the surrogate says as it
-/// stands, what other proofs alone explain (which training never sees), and what fitting adds.
+/// Log-loss in three columns, a row for every surrogate, seeds pooled: what the surrogate says as
+/// it stands, what other proofs alone explain (which training never sees), and what fitting adds.
 pub(crate) fn summary(all: &[Calibrated]) -> Option<Table> {
     let mut groups: Vec<Vec<&Calibrated>> = Vec::new();
     let key = |one: &Calibrated| {
@@ -103,9 +103,9 @@ pub(crate) fn summary(all: &[Calibrated]) -> Option<Table> {
         title: "What fitting a surrogate adds to its log-loss".into(),
         caption: "Mean log-loss over seeds (nats, theorems held out of the fit). As it stands: the \
                   surrogate alone, which knows of no proof but the demonstrated one. Other proofs \
-                  only: the same beside the fitted risk of other proofs, which enters no weight and \
-                  no gradient. Fitted: the surrogate that `prior = \"fitted\"` trains with, beside \
-                  the same risk. Fitting adds: the last two\u{2019}s difference, below zero is \
+                  only: the same beside the fitted risk of other proofs, which enters no weight \
+                  and no gradient. Fitted: the surrogate that `prior = \"fitted\"` trains with, \
+                  beside the same risk. Fitting adds: the last two\u{2019}s difference, below zero is \
                   better. At a bound: seeds whose chosen fit ended where the search for it did."
             .into(),
         header: header.map(String::from).to_vec(),

@@ -135,9 +135,9 @@ fn table(
     let pool = all().map(|group| group.pool()).max().unwrap_or(0);
     let theorems = all().map(|group| group.rate().n as usize).max().unwrap_or(0).max(pool);
     let mut caption = format!(
-        "{theorems} held-out theorems{}. Columns are deployed strategies, rows training objectives. \
-         Bold: highest of its column. *: p < 0.05 against CE under the same strategy (exact, \
-         paired, uncorrected).",
+        "{theorems} held-out theorems{}. Columns are deployed strategies, rows training \
+         objectives. Bold: highest of its column. *: p < 0.05 against CE under the same strategy \
+         (exact, paired, uncorrected).",
         if seeds > 1 {
             format!(
                 ", {} searches at {seeds} seeds pooled by theorem (\u{b1}: standard deviation over \

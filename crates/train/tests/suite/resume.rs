@@ -249,8 +249,8 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
     assert_eq!(attempt(folder.path()), whole);
 }
 
-/// That a checkpoint is damaged is said on standard error; where that cannot be, the run goes on all
-/// the same.
+/// That a checkpoint is damaged is said on standard error; where that cannot be, the run goes on
+/// all the same.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_damaged_checkpoint_is_passed_over_where_nothing_can_be_said() {
