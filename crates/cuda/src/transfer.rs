@@ -131,9 +131,8 @@ impl Cuda {
         self.launch(&turn, SUM_PARTIALS, 1, 256, (count as u64, partials, total))?;
         let mut sum = 0.0f64;
         // SAFETY: the slot holds one f64, aligned to a page.
-        turn.state()
-            .staging
-            .download(&self.device, total, 8, |slot| sum = unsafe { *slot.cast() })?;
+        let read = |slot: *const u8| sum = unsafe { *slot.cast() };
+        turn.state().staging.download(&self.device, total, 8, read)?;
         Ok(sum)
     }
 

@@ -38,7 +38,7 @@ impl Experiment {
             if !project.is_dir() {
                 let shown = project.display();
                 missing.push(format!("data.project: there is no folder {shown}"));
-            } else if !["lakefile.lean", "lakefile.toml"].iter().any(|name| lakefile(name)) {
+            } else if !["lakefile.lean", "lakefile.toml"].iter().any(lakefile) {
                 let shown = project.display();
                 missing
                     .push(format!("data.project: {shown} has no lakefile, so is no Lake project"));

@@ -168,7 +168,7 @@ impl<B: Backend> Adapter<B> {
         layer: usize,
         fused: Fused,
         dropout: Option<u64>,
-    ) -> Option<(Lora<'_, B::Tensor>, LoraGradients<'_, B::Tensor>)> {
+    ) -> Option<Trained<'_, B::Tensor>> {
         let LoraLinear { a, b, parts, .. } = self.layers[layer][fused].as_mut()?;
         let site = Site { model, config: &self.config, layer, fused, dropout };
         let gradients = LoraGradients { da: a.grad.as_mut()?, db: b.grad.as_mut()? };
@@ -185,6 +185,9 @@ impl<B: Backend> Adapter<B> {
         self.layers.iter_mut().flat_map(Each::iter_mut).flatten().flat_map(|l| [&mut l.a, &mut l.b])
     }
 }
+
+/// One block's adapter, and the gradients that its training adds to.
+pub(crate) type Trained<'a, T> = (Lora<'a, T>, LoraGradients<'a, T>);
 
 /// Where an adapter applies.
 struct Site<'c> {

@@ -64,7 +64,8 @@ fn a_family_is_corrected() {
     let (a, b) = paper_logs(dir.path());
     let records: Vec<Record> = (0..458).map(|i| result(&theorem(i), Outcome::Budget)).collect();
     let none = write_cell(dir.path(), &manifest("ua", "pass", 16, 42, 458), &records);
-    let family = compare_family(&[a.clone()], &[vec![b.clone()], vec![none]], &[]).unwrap();
+    let family =
+        compare_family(std::slice::from_ref(&a), &[vec![b.clone()], vec![none]], &[]).unwrap();
     let single = compare(&a, &b).unwrap();
     assert_eq!(single.holm_p, None);
     assert!(!single.to_json().contains("holm_p"));
@@ -336,7 +337,8 @@ fn smaller_budgets_are_read_off_the_same_logs() {
     // 40 of 100 searches differ: 3.24 standard errors of sqrt(20 * 4)/100.
     assert!((found[1].visible_pp - 3.2415 * 100.0 * 80f64.sqrt() / 100.0).abs() < 0.01);
     assert!(found[1].to_string().contains("with 90 % power"));
-    let tried = compare_family(&slow, &[quick.clone()], &[within(5, Cost::Distinct)]).unwrap();
+    let tried =
+        compare_family(&slow, std::slice::from_ref(&quick), &[within(5, Cost::Distinct)]).unwrap();
     assert_eq!((tried[0].paired.gain_pp, tried[0].first.ended_before), (0.0, 60));
     assert!(tried[0].to_string().contains("60 ended unproved before 5 distinct tactics"));
     let beyond = compare_family(&slow, &[quick], &[within(17, Cost::Expansions)]);

@@ -101,14 +101,15 @@ pub(crate) fn summary(all: &[Calibrated]) -> Option<Table> {
     Some(Table {
         name: "log-loss".into(),
         title: "What fitting a surrogate adds to its log-loss".into(),
-        caption: "Mean log-loss over seeds (nats, theorems held out of the fit). As it stands: the \
+        caption:
+            "Mean log-loss over seeds (nats, theorems held out of the fit). As it stands: the \
                   surrogate alone, which knows of no proof but the demonstrated one. Other proofs \
                   only: the same beside the fitted risk of other proofs, which enters no weight \
                   and no gradient. Fitted: the surrogate that `prior = \"fitted\"` trains with, \
                   beside the same risk. Fitting adds: the last two\u{2019}s difference, below \
                   zero is better. At a bound: seeds whose chosen fit ended where the search for \
                   it did."
-            .into(),
+                .into(),
         header: header.map(String::from).to_vec(),
         text_columns: 2,
         rows,
