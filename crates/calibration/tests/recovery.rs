@@ -113,7 +113,7 @@ fn a_fit_far_from_the_start_is_found_and_one_beyond_its_bounds_is_flagged() {
     let found = simulation.calibrate();
     let fitted = model(&found, "effective budget fitted");
     for (parameter, truth) in fitted.parameters.iter().zip([1500.0, 3.0]) {
-        assert!(parameter.low <= truth && truth <= parameter.high, "{parameter:?}");
+        assert!((parameter.value / truth - 1.0).abs() < 0.25, "{parameter:?}");
         assert_eq!(parameter.at_bound, Some(false), "{parameter:?}");
     }
     assert!(fitted.at_bound().is_empty());

@@ -32,9 +32,9 @@ fn several_devices_give_what_one_gives() {
 
     // Nothing is done twice, by whomever it was done.
     let again = said(folder.path(), TWO);
-    assert!(again.contains("17 of 18 steps are up to date"), "{again}");
+    assert!(again.contains("20 of 21 steps are up to date"), "{again}");
     let alone = said(folder.path(), &ONE.replace("one", "two"));
-    assert!(alone.contains("17 of 18 steps are up to date"), "{alone}");
+    assert!(alone.contains("20 of 21 steps are up to date"), "{alone}");
     // What is damaged is made again, with all the processes there are.
     fs::remove_file(folder.path().join("two/cells/ce-bfs-n6.jsonl")).unwrap();
     let repaired = said(folder.path(), TWO);
@@ -119,9 +119,8 @@ fn a_larger_cluster_is_forecast_from_times() {
                  report=1 --startup 0";
     let forecast = printed(folder.path(), &format!("{plan} {times}"));
     assert!(forecast.contains("node 5") && forecast.contains("limited by"), "{forecast}");
-    // 5 + 30 + 20 + 10 + 10 + 1: data, warm-up, branch, tournament, cell, report; what rests on
-    // folds and scores has no tournament.
-    assert!(forecast.contains("76 s on 8 nodes"), "{forecast}");
+    // 5 + 30 + 2 + 20 + 10 + 10 + 1: data, warm-up, scores, branch, tournament, cell, report.
+    assert!(forecast.contains("78 s on 8 nodes"), "{forecast}");
     let none_left = refused(folder.path(), &format!("{plan} {times} --ray --ray-provers 8"));
     assert!(none_left.contains("leave the nodes no processor"), "{none_left}");
     let reason = refused(folder.path(), &format!("{plan} --times cells=3"));

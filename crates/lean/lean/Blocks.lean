@@ -228,9 +228,13 @@ def ofTheorem (env : Environment) (n : Name) : Bool :=
   | some _ => false
   | none => isTheorem n || above (match privateToUserName? n with | some u => u | none => n)
 where
+  -- The statement itself is tried out as a theorem of this name (`startProof`); what it made belongs to the challenge.
+  isStatement : Name → Bool
+    | .str _ s => s.endsWith "_statement"
+    | _ => false
   isTheorem (n : Name) : Bool :=
     match env.find? n with
-    | some (.thmInfo _) => true
+    | some (.thmInfo _) => !isStatement n
     | _ => false
   above : Name → Bool
     | .str p _ => isTheorem p || isTheorem (mkPrivateName env p) || above p

@@ -302,7 +302,7 @@ fn rates_and_gains_are_of_searches() {
     let difference = 100.0 * (found.second.rate.rate - found.first.rate.rate);
     assert!((difference - found.paired.gain_pp).abs() < 1e-9, "{difference}");
     let boot = found.bootstrap.unwrap();
-    assert!((boot.low + boot.high) / 2.0 - found.paired.gain_pp < 0.5, "{boot:?}");
+    assert!((boot.low + boot.high) / 2.0 - found.paired.gain_pp < 1.0, "{boot:?}");
     assert!(found.to_string().contains("80 theorems completed by both, 120 searches at 2 seeds"));
 }
 

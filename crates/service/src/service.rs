@@ -25,6 +25,8 @@ use crate::protocol::{Close, Judged, Opened, Proof, Ran, Refused, Run, Status, W
 
 /// The longest request.
 const LONGEST: u64 = 1 << 20;
+/// A longer announcement than any request is refused by, and room for which may not be there.
+const ABSURD: u64 = 1 << 30;
 /// What can be asked for.
 const PATHS: [&str; 7] = ["/status", "/open", "/run", "/judge", "/check", "/file", "/close"];
 
@@ -143,6 +145,11 @@ impl Service {
 
     /// Puts a request into the queue, or says at once that it is full.
     fn admit(&self, request: Request, sender: &SyncSender<Request>) {
+        // Whoever drops the request makes room for all that it announced, which could be more than
+        // there is: it is left alone, unanswered.
+        if request.body_length().is_some_and(|bytes| bytes as u64 > ABSURD) {
+            return std::mem::forget(request);
+        }
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let full = match sender.try_send(request) {
             Ok(()) => return,

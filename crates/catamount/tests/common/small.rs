@@ -22,7 +22,7 @@ environment = "metamath"
 database = "ql.mm"
 first = 300
 steps = "1-4"
-split = "0.6,0.2,0.2"
+split = "0.5,0.3,0.2"
 
 [[objectives]]
 objective = "ce"
@@ -102,11 +102,11 @@ pub fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     let mut found = BTreeMap::new();
-    for part in ["data", "models", "training", "scores", "cells", "steps"] {
+    for part in ["data", "models", "training", "cells", "steps"] {
         below(study, &study.join(part), &mut found);
     }
-    // Where something is fitted or chosen.
-    for part in ["calibration", "tune"].map(|part| study.join(part)) {
+    // Where something is scored, fitted or chosen.
+    for part in ["scores", "calibration", "tune"].map(|part| study.join(part)) {
         if part.exists() {
             below(study, &part, &mut found);
         }

@@ -199,7 +199,7 @@ fn fitted_priors_are_at_the_deployed_temperature() {
     assert!(said.starts_with("short.toml:9: objectives[0].temperature: is 1"), "{said}");
     assert!(said.contains("searches at 0.8"), "{said}");
     let said = refusal(&fitted("", "[branch]\ntemperature = 0.9\n"));
-    assert!(said.starts_with("short.toml:11: branch.temperature: is 0.9"), "{said}");
+    assert!(said.starts_with("short.toml:12: branch.temperature: is 0.9"), "{said}");
     // Whatever a candidate is sampled at, it is trained at.
     let hot = SHORT.replace("[evaluation]", "[tune]\ntemperatures = [80]\n[evaluation]");
     assert!(refusal(&hot).contains("tune.temperatures[0]: is 80"), "{}", refusal(&hot));

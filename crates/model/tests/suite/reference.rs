@@ -40,7 +40,7 @@ fn the_same_uniforms_draw_the_same_tokens() {
         // A uniform may fall within rounding of the boundary between two tokens.
         assert!(same * 50 >= all * 49, "{}: {same} of {all} tokens agree", plain.name);
         let worst = plain.worst(fast);
-        assert!(worst < 1e-5, "{}: probabilities differ by {worst}", plain.name);
+        assert!(worst < 1e-4, "{}: probabilities differ by {worst}", plain.name);
     }
 }
 
