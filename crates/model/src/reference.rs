@@ -484,7 +484,7 @@ impl Layers for Reference {
         n: usize,
         head: &Head<'_, Vec<f32>, Vec<u32>>,
         x: &Vec<f32>,
-        _: &Vec<f32>,
+        lse: &Vec<f32>,
         coefficients: &Vec<f32>,
         HeadGradients { dx, mut dweight }: HeadGradients<'_, Vec<f32>>,
     ) -> Result<()> {
@@ -492,7 +492,8 @@ impl Layers for Reference {
         dx[..n * d].fill(0.0);
         for scored in 0..head.m {
             let (i, target) = (head.rows[scored] as usize, head.targets[scored] as usize);
-            let (p, _) = softmax(&logits(head, x, scored));
+            let lse = f64::from(lse[scored]);
+            let p: Vec<f64> = logits(head, x, scored).iter().map(|z| (z - lse).exp()).collect();
             let factor = f64::from(coefficients[scored]) / f64::from(head.temperature);
             let dlogit = |o: usize| factor * (f64::from(u8::from(o == target)) - p[o]);
             let mut sums = vec![0.0; d];
