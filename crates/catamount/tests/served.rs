@@ -143,9 +143,10 @@ fn a_study_is_sampled_by_whichever_server_has_its_adapters() {
     let policy = "model = \"the-one\"\nchat = true\nprompt = \"Prove {state}\"\n";
     let asked = study(folder, "chat", one, policy, &["the-one"]);
     let content = |body: &Value| body["messages"][0]["content"].as_str().unwrap().to_owned();
-    assert!(asked.iter().all(|(path, body)| {
-        path == "/v1/chat/completions" && content(body).starts_with("Prove $p ")
-    }));
+    for (path, body) in &asked {
+        assert_eq!(path, "/v1/chat/completions");
+        assert!(content(body).starts_with("Prove $"), "{body}");
+    }
     let policy = "model = \"the-one\"\nprompt = \"{state} =>\"\n";
     let asked = study(folder, "text", one, policy, &["the-one"]);
     assert!(asked.iter().all(|(_, body)| body["prompt"].as_str().unwrap().ends_with(" =>")));

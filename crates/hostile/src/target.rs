@@ -345,9 +345,13 @@ pub(crate) const LOG: &str = concat!(
     "\n"
 );
 pub(crate) const MANIFEST: &str = concat!(
-    r#"{"format":1,"objective":"ce","strategy":"bfs","settings":{"max_depth":64},"budget":8,"#,
-    r#""seed":1,"policy":"p","environment":"e","pool":{"file":"f","hash":"h","theorems":3,"#,
-    r#""steps":null},"version":"0.1.0","commit":null,"command":"catamount eval"}"#
+    r#"{"identity":{"format":2,"policy":{"kind":"ngram","file":"0a"},"environment":{"kind":"#,
+    r#""metamath","database":"1b"},"pool":"2c","deployment":{"strategy":"bfs","budget":8,"#,
+    r#""max_depth":64,"temperature":0.8,"top_p":1.0,"distinct":false,"max_tokens":32,"#,
+    r#""bfs_beam":2,"bfs_samples":4,"bfs_alpha":0.5,"bfs_restart_when_empty":true},"seed":1,"#,
+    r#""limits":{"search":null,"theorem":null}},"objective":"ce","policy":"p","#,
+    r#""environment":"e","pool":{"file":"f","theorems":3,"steps":null,"names":["a","b","c"]},"#,
+    r#""version":"0.1.0","commit":null,"command":"catamount eval"}"#
 );
 
 /// `theorem t : p -> p`, and a lemma beside it, in the format of lean4export.

@@ -44,8 +44,10 @@ pub(crate) enum Layer {
     None(String),
 }
 
-/// What every program needs: its loader, libraries and a few devices.
-const SYSTEM: [&str; 15] = [
+/// What every program needs: its loader, libraries and a few devices. Of `/proc` it may read what is
+/// said of the machine; what is said of other processes (an environment with keys, say) it may not,
+/// and the rule for its own folder there is made when it has an id (see `kernel.rs`).
+const SYSTEM: [&str; 20] = [
     "/usr",
     "/bin",
     "/lib",
@@ -56,7 +58,12 @@ const SYSTEM: [&str; 15] = [
     "/etc/ld.so.cache",
     "/etc/localtime",
     "/etc/ssl/openssl.cnf",
-    "/proc",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys",
+    "/proc/version",
     "/sys/devices/system/cpu",
     "/sys/fs/cgroup",
     "/dev/random",

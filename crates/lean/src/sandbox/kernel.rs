@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
-    Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, Scope, path_beneath_rules,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -134,7 +134,9 @@ pub fn restrict(command: &mut Command, sandbox: &Sandbox, layer: &Layer) -> Resu
                 succeeded(libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0))?;
             }
             if let Some(ruleset) = ruleset.take() {
-                ruleset.restrict_self().map_err(|_| io::Error::last_os_error())?;
+                with_own_folder(ruleset)?
+                    .restrict_self()
+                    .map_err(|_| io::Error::last_os_error())?;
             }
             let own = libc::getpid() as u32;
             for instruction in applied.iter_mut().flatten().filter(|i| i.k == OWN_ID) {
@@ -147,6 +149,24 @@ pub fn restrict(command: &mut Command, sandbox: &Sandbox, layer: &Layer) -> Resu
         });
     }
     Ok(())
+}
+
+/// Lets this process read what the kernel says of it. The folder stays open over the exec: a rule
+/// holds for one inode, and `/proc` would make another once nobody used this one.
+fn with_own_folder(ruleset: RulesetCreated) -> io::Result<RulesetCreated> {
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    // SAFETY: the path is a C string, and nobody closes the descriptor that comes back.
+    let folder = unsafe {
+        let fd = libc::open(c"/proc/self".as_ptr(), flags);
+        if fd < 0 {
+            // Without `/proc` there is nothing to read.
+            return Ok(ruleset);
+        }
+        BorrowedFd::borrow_raw(fd)
+    };
+    ruleset
+        .add_rule(PathBeneath::new(folder, AccessFs::from_read(RULES)))
+        .map_err(|_| io::Error::last_os_error())
 }
 
 fn succeeded(result: libc::c_int) -> io::Result<()> {
