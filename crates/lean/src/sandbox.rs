@@ -44,9 +44,9 @@ pub(crate) enum Layer {
     None(String),
 }
 
-/// What every program needs: its loader, libraries and a few devices. Of `/proc` it may read what is
-/// said of the machine; what is said of other processes (an environment with keys, say) it may not,
-/// and the rule for its own folder there is made when it has an id (see `kernel.rs`).
+/// What every program needs: its loader, libraries and a few devices. Of `/proc` it may read what
+/// is said of the machine; what is said of other processes (an environment with keys, say) it may
+/// not, and the rule for its own folder there is made when it has an id (see `kernel.rs`).
 const SYSTEM: [&str; 20] = [
     "/usr",
     "/bin",
