@@ -84,7 +84,8 @@ const nameless = (e) =>
 const controls = [...document.querySelectorAll('input, select, button')];
 saw.unlabelled = controls.filter(nameless).map((e) => e.outerHTML);
 const width = (e) => e.getBoundingClientRect().width;
-const svgs = [...document.querySelectorAll('figure.drawn svg')].map(width);
+// A figure may hold drawings of its own, one for each panel.
+const svgs = [...document.querySelectorAll('figure.drawn svg:not(svg svg)')].map(width);
 saw.figures = document.querySelectorAll('figure.drawn').length;
 saw.svgs = svgs.filter((width) => width > 0);
 location.hash = '#theorems?by=foo'; saw.unknownOrder = results().length;
