@@ -55,13 +55,14 @@ impl NativePolicy {
     }
 
     /// What the policy says of itself.
-    fn describe(&self) -> PyResult<String> {
-        Ok(self.open()?.describe())
+    fn describe(&self, py: Python<'_>) -> PyResult<String> {
+        // A server of the policy's may be a thread of this interpreter: it has to have its turn.
+        Ok(py.detach(|| self.open())?.describe())
     }
 
     /// What the policy is by content, as JSON.
-    fn identity(&self) -> PyResult<String> {
-        to_json(&self.open()?.identity())
+    fn identity(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&py.detach(|| self.open())?.identity())
     }
 }
 

@@ -78,7 +78,8 @@ def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
     assert len(killed) == 2, "nothing was disturbed"
     assert results(study) == results(place / "alone")
     uses = json.loads((study / "provers.json").read_text())
-    assert len({use["place"] for use in uses}) == 2 and len(uses) >= 3, uses
+    # One that was killed before it was asked for anything has left no use of it.
+    assert len({use["place"] for use in uses}) == 2, uses
     assert all(0.0 < use["busy"] < use["seconds"] for use in uses if use["answered"] > 100), uses
     assert "Generators and provers" in (study / "report" / "index.html").read_text()
     # Whoever asked for them takes them along.
