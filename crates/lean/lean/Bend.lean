@@ -175,7 +175,7 @@ def includesAny (st : Command.State) : Bool :=
 def headerBends (base c : Ctx) (env : Environment) (s : Statement) (stmt : String) (ci : ConstantInfo) : BaseIO (Option String) := do
   let new := newConstants base.env env ci.type.getUsedConstants.toList []
   let inside := insideOf c s.id
-  match anyVariableHides base.env (scopeVariables c.cmd) 0, hiddenByOpen base.env c.opens, hiddenBy base.env (openNamespaces inside) new, misnamed env new with
+  match anyVariableHides base.env (openNamespaces inside) (scopeVariables c.cmd) 0, hiddenByOpen base.env c.opens, hiddenBy base.env (openNamespaces inside) new, orElse (misnamed env new) (namesakes base.env env new) with
   | some why, _, _, _ => return some why
   | none, some why, _, _ => return some why
   | none, none, some why, _ => return some why

@@ -81,7 +81,8 @@ def plainTactics : List Name :=
    `Lean.Parser.Tactic.skip, `Lean.Parser.Tactic.done, `Lean.Parser.Tactic.first, `Lean.Parser.Tactic.tacticTry_,
    `Lean.Parser.Tactic.tacticRepeat_, `Lean.Parser.Tactic.allGoals, `Lean.Parser.Tactic.anyGoals,
    `Lean.Parser.Tactic.paren, `Lean.Parser.Tactic.nestedTactic, `Lean.Parser.Tactic.tacticFunext___,
-   `Lean.Parser.Tactic.«tactic_<;>_», `Lean.Elab.Tactic.Ext.ext, `Lean.cdot, `Lean.calcTactic]
+   `Lean.Parser.Tactic.«tactic_<;>_», `Lean.Parser.Tactic.match, `Lean.Parser.Tactic.grind, `tacticSimp_wf,
+   `«tacticBy_cases_:_», `Lean.Parser.Tactic.«tacticBy_cases_:_», `Lean.Elab.Tactic.Ext.ext, `Lean.cdot, `Lean.calcTactic]
 
 /-- Constants that turn anything into anything, or stand for what is not there. -/
 def strangeIdents : List String :=
@@ -222,6 +223,13 @@ def restsOnSorry (env : Environment) : List Name → Bool
     let (_, s) := (CollectAxioms.collect n env).run {}
     if memberName ``sorryAx s.axioms.toList then true else restsOnSorry env ns
 
+/-- What follows the name of a statement that is tried out as a theorem (`startProof`). -/
+def statementMark : String := "✝statement"
+
+def asStatement : Name → Name
+  | .str p s => .str p (String.append s statementMark)
+  | n => n
+
 /-- A theorem of the header, or what its proof made on the way (`foo.match_1`). -/
 def ofTheorem (env : Environment) (n : Name) : Bool :=
   match env.getModuleIdxFor? n with
@@ -230,7 +238,7 @@ def ofTheorem (env : Environment) (n : Name) : Bool :=
 where
   -- The statement itself is tried out as a theorem of this name (`startProof`); what it made belongs to the challenge.
   isStatement : Name → Bool
-    | .str _ s => s.endsWith "_statement"
+    | .str _ s => s.endsWith statementMark
     | _ => false
   isTheorem (n : Name) : Bool :=
     match env.find? n with

@@ -14,6 +14,7 @@ structure Ctx where
   ns : Name
   opens : List OpenDecl
   plain : Option PlainHeader := none   -- where it differs from the whole
+  signs : List String := []            -- signs that a stranger's header brought with it
   words : List String := []            -- signs of the header's notation that could be taken for names
   leftOut : List Name := []            -- theorems of a stranger's header whose proofs were left out
 

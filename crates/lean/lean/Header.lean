@@ -11,6 +11,7 @@ structure HeaderRun where
   differ : Bool                  -- whether the two are different at all
   leftSyntax : Bool
   leftInstances : List Name
+  signs : List String            -- signs that its notation brought
   words : List String            -- signs of its notation that could be taken for names
   leftOut : List Name            -- theorems whose proofs were left out
   depth : Nat                    -- how many scopes there were before it
@@ -69,19 +70,34 @@ where
     | [] => false
     | d :: ds => c == d || memberChar ds
 
-def anyLookAlike : List Char → Bool
-  | [] => false
-  | c :: cs => isLookAlike c || anyLookAlike cs
-
 /-- The characters with a blank after each: `<-` can be read as `<` and `-`. -/
 def spaced : List Char → String
   | [] => ""
   | c :: cs => join3 (String.ofList [c]) " " (spaced cs)
 
-/-- The library's reader stops at this sign, or takes it for a name that means nothing: text that holds it had no meaning before. -/
-def isNewSign (base full : Ctx) (s : String) : Bool :=
+def within (n : Nat) : List (Nat × Nat) → Bool
+  | [] => false
+  | (a, b) :: r => (a ≤ n && n ≤ b) || within n r
+
+/-- What is plainly a sign of mathematics: arrows, operators, technical signs, shapes, brackets, letter-like signs, sub- and
+superscripts. -/
+def isMathematical (c : Char) : Bool :=
+  within c.toNat [(0xAC, 0xAC), (0xB0, 0xB9), (0xD7, 0xD7), (0xF7, 0xF7), (0x2016, 0x2016), (0x2020, 0x2022), (0x2032, 0x2037), (0x2070, 0x209C),
+    (0x2100, 0x214F), (0x2190, 0x22FF), (0x2300, 0x239D), (0x23AF, 0x23CF), (0x25A0, 0x25FF), (0x2605, 0x2606), (0x2660, 0x266F),
+    (0x27C0, 0x27FF), (0x2900, 0x2AFF), (0x1D400, 0x1D7FF)]
+
+/-- A sign with something beyond ASCII in it: nothing that could pass for another, and no part that reads as a comparison. -/
+def allMathematical : List Char → Bool
+  | [] => true
+  | c :: cs =>
+    (if c.toNat ≥ 128 then (isMathematical c || isIdRest c) && !(isLookAlike c)
+     else !(c == ' ' || c == '=' || c == '<' || c == '>')) && allMathematical cs
+
+/-- The reader at `base` stops at this sign, or takes it for a name that means nothing: text that holds it had no meaning there. -/
+def isNewIn (base full : Ctx) (s : String) : Bool :=
   match trimmed s with
   | [] => false
+  | ['|'] => false
   | c :: cs =>
     let t := String.ofList (c :: cs)
     let ictx := inputCtx t
@@ -89,30 +105,51 @@ def isNewSign (base full : Ctx) (s : String) : Bool :=
     if isIdFirst c && allIdRest cs then
       -- A word: not a keyword, and not a constant.
       !st.hasError && ictx.atEnd st.pos && st.stxStack.back.isIdent && unknownName base.env (.str .anonymous t) (openNamespaces full)
-    else if c.toNat ≥ 128 then !(isIdRest c) && st.hasError && !(anyLookAlike (c :: cs))
+    else if c.toNat ≥ 128 then !(isIdRest c) && st.hasError && allMathematical (c :: cs)
     else allPunctuation (c :: cs) && !(readsAs base (join3 "x " (spaced (c :: cs)) "y")) && !(readsAs base (join3 "x " t " y")) && !(readsAs base (join3 "x" t "y"))
       && !(readsAs base (join3 "x " t " -y")) && !(readsAs base (String.append "x " t)) && !(readsAs base (String.append t " y"))
+
+/-- New to the library, and to the library with the namespaces that are open here; a sign may serve its header twice. -/
+def isNewSign (base full : Ctx) (s : String) : Bool :=
+  isNewIn base full s && (memberStr (String.ofList (trimmed s)) full.signs || isNewIn full full s)
 
 def allNew (base full : Ctx) : List String → Bool
   | [] => true
   | s :: ss => isNewSign base full s && allNew base full ss
 
+/-- The signs that a command of `notation` and its like brings. -/
+def signsOf (stx : Syntax) : List String := stringsIn (stx.setArg (stx.getNumArgs - 1) Syntax.missing).getArgs 0 []
+
+def trimAll : List String → List String → List String
+  | [], acc => acc
+  | s :: ss, acc => trimAll ss (String.ofList (trimmed s) :: acc)
+
 /-- `notation` and its like whose signs are all new. -/
 def isNewNotation (base full : Ctx) (stx : Syntax) : Bool :=
   let k := stx.getKind
   if k == `Lean.Parser.Command.notation || k == `Lean.Parser.Command.mixfix then
-    match stringsIn (stx.setArg (stx.getNumArgs - 1) Syntax.missing).getArgs 0 [] with
+    match signsOf stx with
     | [] => false
-    | [s, s'] => if isBars s && isBars s' then true else allNew base full [s, s'] && honestSign s (lastArg stx)
-    | s :: ss => allNew base full (s :: ss) && honestSign s (lastArg stx)
+    | [s, s'] => if isBars s && isBars s' then isAround (stx.getArg (stx.getNumArgs - 3)) else allNew base full [s, s'] && honestSign s (lastArg stx)
+    | s :: ss => allNew base full (s :: ss) && honestSign s (lastArg stx) && !(k == `Lean.Parser.Command.mixfix && isLetter (trimmed s))
   else false
 where
+  -- A sign, one variable, a sign.
+  isAround (items : Syntax) : Bool := items.getNumArgs == 3 && !((items.getArg 1).isStrLit?.isSome) && (items.getArg 0).isStrLit?.isSome
+  -- `Λ` and `ϵ` between two terms pass for `∧` and `∈`.
+  isLetter : List Char → Bool
+    | [c] => c.toNat ≥ 128 && isIdFirst c
+    | _ => false
   -- `|x|` is no term of the library's, although it has the sign.
   isBars (s : String) : Bool := String.ofList (trimmed s) == "|" && !(readsAs base "|x|") && !(readsAs base "f |x|")
   honestSign (s : String) (meaning : Syntax) : Bool :=
     match standsFor (.str .anonymous (String.ofList (trimmed s))) wellKnown with
     | none => true
-    | some m => meaning.getId == m
+    | some m => meaning.getId == m && alone m (openNamespaces full)
+  -- No namespace that is open has another constant of this name.
+  alone (m : Name) : List Name → Bool
+    | [] => true
+    | ns :: r => !(hasConst full.env (ns ++ m)) && alone m r
 
 mutual
 /-- Whether a name in the syntax is one of the base's. -/
@@ -162,13 +199,27 @@ def isSolid (base env : Environment) (n : Name) : Bool :=
     | .reducible => false
     | _ => true
 
-def anySolid (base env : Environment) : List Name → Bool
-  | [] => false
-  | n :: ns => isSolid base env n || anySolid base env ns
+mutual
+/-- Whether a type is about one of the header's own: what it comes down to has one for its head, or under a constructor of
+types. What only a redex or an abbreviation mentions is gone when instance search looks. -/
+partial def isAbout (base env : Environment) (e : Expr) : MetaM Bool := do
+  let e ← instantiateMVars e
+  let e ← Meta.whnfR e
+  match e with
+  | .forallE _ d b _ => if (← isAbout base env d) then return true else if b.hasLooseBVars then return false else isAbout base env b
+  | _ =>
+    match e.getAppFn with
+    | .const n _ =>
+      if isSolid base env n then return true
+      else match env.find? n with
+        | some (.inductInfo _) => anyAbout base env (appArgs e [])
+        | _ => return false
+    | _ => return false
 
-def anySolidIn (base env : Environment) : List Expr → Bool
-  | [] => false
-  | e :: es => anySolid base env e.getUsedConstants.toList || anySolidIn base env es
+partial def anyAbout (base env : Environment) : List Expr → MetaM Bool
+  | [] => return false
+  | e :: es => do if (← isAbout base env e) then return true else anyAbout base env es
+end
 
 def decidableClasses : List Name := [``Decidable, ``DecidableEq, ``DecidablePred, ``DecidableRel]
 
@@ -188,87 +239,77 @@ def couldReplace (base : Environment) (ty : Expr) : TermElabM Bool := do
         let out := match getOutParamPositions? env cls with
           | some a => a
           | none => #[]
-        return !(anySolidIn base env (inputArgs out (appArgs goal []) 0))
+        let about ← anyAbout base env (inputArgs out (appArgs goal []) 0)
+        return !about
     | _ => return true
 
-def parentProjections (ps : Array StructureParentInfo) (i : Nat) (acc : List Name) : Nat → List Name
-  | 0 => acc
-  | k + 1 => match ps[i]? with
+/-- Constants that the library does not have. -/
+partial def ownConstants (env : Environment) : List Name := below env.constants.map₂.root []
+where
+  below (node : PersistentHashMap.Node Name ConstantInfo) (acc : List Name) : List Name :=
+    match node with
+    | .entries es => entries es 0 acc
+    | .collision ks _ _ => revOnto ks.toList acc
+  entries (es : Array (PersistentHashMap.Entry Name ConstantInfo (PersistentHashMap.Node Name ConstantInfo))) (i : Nat) (acc : List Name) : List Name :=
+    match es[i]? with
     | none => acc
-    | some p => parentProjections ps (i + 1) (p.projFn :: acc) k
+    | some (.entry n _) => entries es (i + 1) (n :: acc)
+    | some (.ref node) => entries es (i + 1) (below node acc)
+    | some .null => entries es (i + 1) acc
 
-def underEach (n : Name) : List Name → List Name → List Name
-  | [], acc => n :: acc
-  | ns :: r, acc => underEach n r ((ns ++ n) :: acc)
+/-- What a name may stand for by `open X (a)` and `open X renaming a → b`. -/
+def byOpen (n : Name) : List OpenDecl → List Name → List Name
+  | [], acc => acc
+  | .explicit short full :: r, acc => byOpen n r (if short == n then full :: acc else acc)
+  | _ :: r, acc => byOpen n r acc
 
-partial def identsUnder (spaces : List Name) (ids : Array Syntax) (i : Nat) (acc : List Name) : List Name :=
+/-- The constants that an `attribute` command may be about: too many do no harm. -/
+partial def attributeTargets (c : Ctx) (ids : Array Syntax) (i : Nat) (acc : List Name) : List Name :=
   match ids[i]? with
   | none => acc
-  | some x => identsUnder spaces ids (i + 1) (underEach x.getId spaces acc)
+  | some x =>
+    let n := x.getId
+    attributeTargets c ids (i + 1) (byOpen n c.opens (unrooted n :: revOnto (underAll n (openNamespaces c)) acc))
 
-/-- Names that the command may have made instances: too many do no harm. An instance without a name gets the one that Lean
-gives it. -/
-partial def instanceCandidates (s : String) (stx : Syntax) (before after : Command.State) : BaseIO (List Name) := do
-  let c := ctxOf before
-  let k := stx.getKind
-  if k == `Lean.Parser.Command.in then instanceCandidates s (stx.getArg 2) before after
-  else if k == `Lean.Parser.Command.mutual then each s (stx.getArg 1).getArgs 0 before after []
-  else if k == `Lean.Parser.Command.attribute then
-    return identsUnder (openNamespaces c) (stx.getArg 4).getArgs 0 []
-  else if k != `Lean.Parser.Command.declaration then return []
-  else
-    let d := stx.getArg 1
-    if d.getKind == `Lean.Parser.Command.instance then
-      if (d.getArg 3).getNumArgs > 0 then return [fullName c.ns (((d.getArg 3).getArg 0).getArg 0).getId]
-      else
-        let sig := d.getArg 4
-        let act := Command.mkInstanceName (sig.getArg 0).getArgs ((sig.getArg 1).getArg 1)
-        match (← (StateRefT'.run (act (commandCtx s)) before).toBaseIO) with
-        | .error _ => return [`_unknown]
-        | .ok (id, _) => return [fullName c.ns id]
-    else
-      let n := fullName c.ns ((d.getArg 1).getArg 0).getId
-      if d.getKind == `Lean.Parser.Command.structure then
-        let ps := getStructureParentInfo after.env n
-        return parentProjections ps 0 [n] ps.size
-      else return [n]
-where
-  each (s : String) (args : Array Syntax) (i : Nat) (before after : Command.State) (acc : List Name) : BaseIO (List Name) := do
-    match args[i]? with
-    | none => return acc
-    | some a =>
-      let r ← instanceCandidates s a before after
-      each s args (i + 1) before after (revOnto r acc)
+/-- Those that are instances after a command and were none before. -/
+def becameInstances (before after : Environment) : List Name → List Name → List Name
+  | [], acc => acc
+  | n :: ns, acc =>
+    becameInstances before after ns (if Meta.isInstanceCore after n && !(Meta.isInstanceCore before n) && !(memberName n acc) then n :: acc else acc)
 
-/-- Which of the names are instances since this command and could replace a meaning. -/
-partial def replacing (base : Environment) (before after : Command.State) : List Name → List Name → BaseIO (Except Problem (List Name))
-  | [], acc => return .ok acc
+def firstInstance (env : Environment) : List Name → Option Name
+  | [] => none
+  | n :: ns => if Meta.isInstanceCore env n then some n else firstInstance env ns
+
+/-- Instances that a command made; `at_` is where its last part stands. An instance that was one before could only get
+another priority, and so come before those it stood behind. -/
+def madeInstances (stx : Syntax) (at_ : Ctx) (before after : Environment) : Except Problem (List Name) :=
+  let own := ownConstants after
+  let last := afterIn stx
+  if last.getKind == `Lean.Parser.Command.attribute then
+    let targets := attributeTargets at_ (last.getArg 4).getArgs 0 []
+    match (if holdsKind [`Lean.Parser.Attr.instance] last then firstInstance before targets else none) with
+    | some n => .error { kind := "policy", text := join3 "the header gives the instance `" (nameText n) "` another priority" }
+    | none => .ok (becameInstances before after targets (becameInstances before after own []))
+  else .ok (becameInstances before after own [])
+
+/-- Which of these instances could replace a meaning. -/
+def replacing (base : Environment) (after : Command.State) : List Name → List Name → BaseIO (List Name)
+  | [], acc => return acc
   | n :: ns, acc => do
-    if n == `_unknown then
-      return .error { kind := "policy", text := "the header's instance has no name that can be told; give it one" }
-    else if !(Meta.isInstanceCore after.env n) || Meta.isInstanceCore before.env n then
-      let p := mkPrivateName after.env n
-      if !(n == p) && !(isPrivateName n) && Meta.isInstanceCore after.env p then replacing base before after (p :: ns) acc
-      else replacing base before after ns acc
-    else match after.env.find? n with
-      | none => replacing base before after ns acc
-      | some ci =>
-        match (← runTerm (ctxOf after) n 200000 (coreState after.env `_policy) {} {} (couldReplace base ci.type)) with
-        | .ok (((false, _), _), _) => replacing base before after ns acc
-        | _ => replacing base before after ns (n :: acc)
-
-/-- An instance without a name must have been found: otherwise nothing is known about it. -/
-def unnamed (stx : Syntax) (after : Command.State) : List Name → Bool
-  | [n] => stx.getKind == `Lean.Parser.Command.declaration && (stx.getArg 1).getKind == `Lean.Parser.Command.instance
-      && !(hasConst after.env n) && !(hasConst after.env (mkPrivateName after.env n))
-  | _ => false
+    match after.env.find? n with
+    | none => replacing base after ns (n :: acc)
+    | some ci =>
+      match (← runTerm (ctxOf after) n 200000 (coreState after.env `_policy) {} {} (couldReplace base ci.type)) with
+      | .ok (((false, _), _), _) => replacing base after ns acc
+      | _ => replacing base after ns (n :: acc)
 
 /-- Ends that they are instances. Lean brings them back when a section ends, so this is done after every command. -/
 def eraseInstances : List Name → Command.State → BaseIO (Option Command.State)
   | [], st => return some st
   | n :: ns, st => do
     if !(Meta.isInstanceCore st.env n) then eraseInstances ns st
-    else match (← runTrusted (String.append "attribute [-instance] _root_." (nameText n)) st) with
+    else match (← runTrusted (String.append "attribute [-instance] _root_." (nameText (privateToUserName n))) st) with
     | .error _ => return none
     | .ok st' => eraseInstances ns st'
 
@@ -322,11 +363,23 @@ def takenWord (c : Ctx) : List String → Option String
     let n : Name := .str .anonymous s
     if !(isWellKnown n) && !(unknownName c.env n (openNamespaces c)) then some s else takenWord c ss
 
+/-- The state in which the last command stands: after all that comes before `in`. -/
+partial def atCommand (s : String) (stx : Syntax) (st : Command.State) : BaseIO (Option Command.State) := do
+  if stx.getKind != `Lean.Parser.Command.in then return some st
+  else match (← elabCommand s (stx.getArg 0) { st with messages := {} }) with
+    | .error _ => return none
+    | .ok (_, st') => atCommand s (stx.getArg 2) st'
+
+/-- A word of the library's that means something else here. -/
+def scopeHides (base : Ctx) (st : Command.State) : Option String :=
+  let c := ctxOf st
+  orElse (anyVariableHides base.env (openNamespaces c) (scopeVariables st) 0) (hiddenByOpen base.env c.opens)
+
 /-- Reads and elaborates the commands one by one. `placeholder` stands for proofs; with `proofs` they are elaborated all the
 same, which is the prover's part. -/
 partial def headerLoop (base : Ctx) (placeholder : Syntax) (proofs : Bool) (s : String) (ictx : Parser.InputContext) (ps : Parser.ModuleParserState) (r : HeaderRun) :
     BaseIO (Except Problem HeaderRun) := do
-  let c := ctxOf r.full
+  let c := { (ctxOf r.full) with signs := r.signs }
   let (stx, ps', log) := Parser.parseCommand ictx (parserCtx c) ps {}
   match (← firstError log) with
   | some e => return .error { kind := "parse", text := e }
@@ -344,19 +397,24 @@ partial def headerLoop (base : Ctx) (placeholder : Syntax) (proofs : Bool) (s : 
     match (← firstError st.messages) with
     | some e => return .error { kind := "elaboration", text := e }
     | none =>
+      match (← atCommand s stx r.full) with
+      | none => return .error { kind := "policy", text := "what stands before `in` cannot be elaborated alone" }
+      | some inner =>
+      match orElse (scopeHides base inner) (scopeHides base st) with
+      | some why => return .error { kind := "policy", text := why }
+      | none =>
       if scopeCount st.scopes < r.depth then
         return .error { kind := "policy", text := "the header ends a section that it has not begun" }
       else
       let r := if proofs then r else { r with leftOut := declaredNames st.env c.ns shortened.ids r.leftOut }
       if leavesOut base c stx then headerLoop base placeholder proofs s ictx ps' { r with full := st, differ := true, leftSyntax := true }
       else
-        let r := if isNewNotation base c stx then { r with words := wordsOf (stringsIn (stx.setArg (stx.getNumArgs - 1) Syntax.missing).getArgs 0 []) r.words } else r
-        let candidates ← instanceCandidates s stx r.full st
-        if unnamed stx st candidates then
-          return .error { kind := "policy", text := "the header's instance has no name that can be told; give it one" }
-        else match (← replacing base.env r.full st candidates []) with
+        let own := afterIn stx
+        let r := if isNewNotation base c own then { r with signs := trimAll (signsOf own) r.signs, words := wordsOf (signsOf own) r.words } else r
+        match madeInstances stx (ctxOf inner) r.full.env st.env with
         | .error e => return .error e
-        | .ok left =>
+        | .ok made =>
+          let left ← replacing base.env st made []
           -- A scoped instance comes back wherever its namespace is opened: only leaving it out helps.
           if hasAny left && holdsKind [`Lean.Parser.Term.scoped] stx then
             headerLoop base placeholder proofs s ictx ps' { r with full := st, differ := true, leftSyntax := true }
@@ -392,10 +450,10 @@ def runHeader (base : Ctx) (s : String) (proofs : Bool) : BaseIO (Except Problem
     | none => return .error { kind := "fault", text := "the placeholder for proofs cannot be read" }
     | some hole =>
     match (← headerLoop base hole proofs s (inputCtx s) {}
-        { full := st, plain := some st, differ := false, leftSyntax := false, leftInstances := [], words := [], leftOut := [],
+        { full := st, plain := some st, differ := false, leftSyntax := false, leftInstances := [], signs := [], words := [], leftOut := [],
           depth := scopeCount st.scopes }) with
     | .error e => return .error e
     | .ok r =>
       let plain := if r.differ then some { state := r.plain, leftSyntax := r.leftSyntax, leftInstances := r.leftInstances } else none
-      return .ok { (ctxOf r.full) with plain := plain, words := r.words, leftOut := r.leftOut }
+      return .ok { (ctxOf r.full) with plain := plain, signs := r.signs, words := r.words, leftOut := r.leftOut }
 

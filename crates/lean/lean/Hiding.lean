@@ -53,19 +53,25 @@ def isMeaningful (base : Environment) (n : Name) : Bool :=
     | [] => false
     | _ => true
 
-/-- The base's name that `n` hides when written short, if any. -/
-def hides (base : Environment) (n : Name) : List Name → Option Name
+/-- What a name means, written short where these namespaces are open, if anything. -/
+def meaningIn (base : Environment) (n : Name) : List Name → Option Name
   | [] => if isMeaningful base n then some n else none
+  | ns :: r => if isMeaningful base (ns ++ n) then some (ns ++ n) else meaningIn base n r
+
+/-- The base's name that `n` hides when written short, if any. -/
+def hides (base : Environment) (spaces : List Name) (n : Name) : List Name → Option Name
+  | [] => meaningIn base n spaces
   | ns :: r =>
     if ns.isPrefixOf n && !(ns == n) then
-      let short := n.replacePrefix ns .anonymous
-      if isMeaningful base short then some short else hides base n r
-    else hides base n r
+      match meaningIn base (n.replacePrefix ns .anonymous) spaces with
+      | some m => some m
+      | none => hides base spaces n r
+    else hides base spaces n r
 
 def hiddenBy (base : Environment) (spaces : List Name) : List Name → Option String
   | [] => none
   | n :: ns =>
-    match hides base (privateToUserName n) spaces with
+    match hides base spaces (privateToUserName n) spaces with
     | some s => some (join5 "the header's `" (nameText n) "` hides `" (nameText s) "`, which the statement may mean")
     | none => hiddenBy base spaces ns
 
@@ -95,10 +101,25 @@ def misnamed (env : Environment) : List Name → Option String
       match env.find? n with
       | none => misnamed env ns
       | some ci =>
-        let right := match ci.value? with
-          | some (.const c _) => c == m
-          | _ => false
+        -- A name that instance search does not look through would get instances of its own.
+        let right := match ci.value?, getReducibilityStatusCore env n with
+          | some (.const c _), .reducible => c == m
+          | _, _ => false
         if right then misnamed env ns else some (join5 "the header's `" (nameText n) "` is not `" (nameText m) "`")
+
+/-- A type of the header that is called like one of the library's: a definition beside it means it where it says the other. -/
+def namesakes (base env : Environment) : List Name → Option String
+  | [] => none
+  | n :: ns =>
+    let own := match env.find? n with
+      | some (.inductInfo _) => true
+      | some (.defnInfo _) => true
+      | _ => false
+    let twin := match base.find? (lastPart (privateToUserName n)) with
+      | some (.inductInfo _) => true
+      | _ => false
+    if own && twin then some (join5 "the header's `" (nameText n) "` is called like the library's `" (nameText (lastPart n)) "`")
+    else namesakes base env ns
 
 /-- `open X renaming a → b` and `open X (b)` where `b` already means something else, here or beside `a`. -/
 def hiddenByOpen (base : Environment) : List OpenDecl → Option String
@@ -113,10 +134,11 @@ def hiddenByOpen (base : Environment) : List OpenDecl → Option String
   | _ :: r => hiddenByOpen base r
 
 /-- A `variable` named like a constant of the library, which would turn the statement's word into a variable. -/
-partial def variableHides (base : Environment) (stx : Syntax) : Option Name :=
+partial def variableHides (base : Environment) (spaces : List Name) (stx : Syntax) : Option Name :=
   match stx with
   | .node _ k args =>
-    if k == `Lean.Parser.Term.explicitBinder || k == `Lean.Parser.Term.implicitBinder || k == `Lean.Parser.Term.strictImplicitBinder then
+    if memberName k [`Lean.Parser.Term.explicitBinder, `Lean.Parser.Term.implicitBinder, `Lean.Parser.Term.strictImplicitBinder,
+        `Lean.Parser.Term.instBinder] then
       ids (stx.getArg 1).getArgs 0
     else go args 0
   | _ => none
@@ -124,11 +146,15 @@ where
   ids (a : Array Syntax) (i : Nat) : Option Name :=
     match a[i]? with
     | none => none
-    | some x => if isMeaningful base x.getId || isWellKnown x.getId then some x.getId else ids a (i + 1)
+    | some x =>
+      if !x.isIdent then ids a (i + 1)
+      else match meaningIn base x.getId spaces with
+        | some _ => some x.getId
+        | none => if isWellKnown x.getId then some x.getId else ids a (i + 1)
   go (a : Array Syntax) (i : Nat) : Option Name :=
     match a[i]? with
     | none => none
-    | some x => match variableHides base x with
+    | some x => match variableHides base spaces x with
       | some n => some n
       | none => go a (i + 1)
 
@@ -137,10 +163,10 @@ def scopeVariables (st : Command.State) : Array (TSyntax `Lean.Parser.Term.brack
   | sc :: _ => sc.varDecls
   | [] => #[]
 
-partial def anyVariableHides (base : Environment) (vs : Array (TSyntax `Lean.Parser.Term.bracketedBinder)) (i : Nat) : Option String :=
+partial def anyVariableHides (base : Environment) (spaces : List Name) (vs : Array (TSyntax `Lean.Parser.Term.bracketedBinder)) (i : Nat) : Option String :=
   match vs[i]? with
   | none => none
-  | some v => match variableHides base v.raw with
+  | some v => match variableHides base spaces v.raw with
     | some n => some (join3 "the header's variable `" (nameText n) "` hides a constant of the same name")
-    | none => anyVariableHides base vs (i + 1)
+    | none => anyVariableHides base spaces vs (i + 1)
 

@@ -20,18 +20,6 @@ def hypothesesJson : List Hypothesis → Array Json → Array Json
 
 /-! #### Which arguments are the header's -/
 
-/-- Whether the name is written somewhere in the syntax. -/
-partial def mentions (n : Name) (stx : Syntax) : Bool :=
-  match stx with
-  | .ident _ _ m _ => m.eraseMacroScopes == n.eraseMacroScopes
-  | .node _ _ args => go args 0
-  | _ => false
-where
-  go (args : Array Syntax) (i : Nat) : Bool :=
-    match args[i]? with
-    | none => false
-    | some a => if mentions n a then true else go args (i + 1)
-
 /-- How many arguments a group of binders names. -/
 def groupSize (b : Syntax) : Nat :=
   if memberName b.getKind [`Lean.Parser.Term.explicitBinder, `Lean.Parser.Term.implicitBinder, `Lean.Parser.Term.strictImplicitBinder] then
@@ -54,7 +42,7 @@ where
     match bs[i]? with
     | none => n + leadingImplicit body
     | some b =>
-      if memberName b.getKind [`Lean.Parser.Term.implicitBinder, `Lean.Parser.Term.strictImplicitBinder, `Lean.Parser.Term.instBinder] then
+      if memberName b.getKind [`Lean.Parser.Term.implicitBinder, `Lean.Parser.Term.instBinder] then
         go bs (i + 1) (n + groupSize b) body
       else n
 
@@ -76,11 +64,12 @@ def classHead : Expr → Name
     | .const n _ => n
     | _ => .anonymous
 
-/-- Whether a type is a proposition, and how it is printed. -/
-def shown (t : Expr) : MetaM (Bool × String) := do
+/-- Whether a type is a proposition, whether it is of a class, and how it is printed. -/
+def shown (t : Expr) : MetaM (Bool × Bool × String) := do
   let prop ← Meta.isProp t
+  let cls ← classOf t
   let f ← Meta.ppExpr t
-  return (prop, f.pretty)
+  return (prop, cls.isSome, f.pretty)
 
 /-- What the header's own variables are, to those who ask. -/
 structure Asserted where
@@ -90,37 +79,40 @@ structure Asserted where
 
 /-- The first `k` arguments of the type `e`. A `variable` that is an instance of what the library has an instance of already
 replaces that one: it is refused, unless it is a proof or a decision. -/
-partial def assertedBy (base full : Ctx) (stx : Syntax) (includes : Bool) (whole : Expr) (k i : Nat) (p : Spot) (e : Expr) (acc : Asserted) :
+partial def assertedBy (base full : Ctx) (includes : Bool) (whole : Expr) (k i : Nat) (p : Spot) (e : Expr) (acc : Asserted) :
     BaseIO (Except Problem Asserted) := do
   match e with
-  | .mdata _ e => assertedBy base full stx includes whole k i p e acc
+  | .mdata _ e => assertedBy base full includes whole k i p e acc
   | .forallE n t b bi =>
     if i ≥ k then return .ok acc
     else
-      let (prop, text) ← (do match (← runTerm full `_policy 200000 (coreState full.env `_policy) {} {} (atSpot p (shown t))) with
+      -- A header's options may not shorten what a reader is shown.
+      let (prop, cls, text) ← (do match (← runTerm { full with opts := {} } `_policy 200000 (coreState full.env `_policy) {} {} (atSpot p (shown t))) with
         | .ok (((r, _), _), _) => return r
-        | .error _ => return (false, "?") : BaseIO (Bool × String))
+        | .error _ => return (false, false, "?") : BaseIO (Bool × Bool × String))
       let used := b.hasLooseBVar 0
+      -- An argument of a class is an instance to what stands after it, whatever its brackets.
+      let isInst := bi.isInstImplicit || cls
       let replaces ← (do
-        if !bi.isInstImplicit || !used || prop || memberName (classHead t) decidableClasses then return false
+        if !isInst || !used || prop || memberName (classHead t) decidableClasses then return false
         else match (← runTerm full `_policy 200000 (coreState full.env `_policy) {} {} (atSpot { p with instances := #[] } (canSynth t))) with
           | .ok (((r, _), _), _) => return r
           | .error _ => return true : BaseIO Bool)
       if replaces then
-        return .error { kind := "policy", text := join3 "the header's `variable [" text "]` replaces an instance that already exists" }
+        return .error { kind := "policy", text := join3 "the header's `variable` of type `" text "` replaces an instance that already exists" }
       else
-        let idle := !used && !(mentions n stx)
-        let own := bi.isInstImplicit && !(hasConst base.env (classHead t))
-        let hidden := idle && (if bi.isInstImplicit then !t.hasFVar || own else includes && !t.hasFVar && !t.isSort)
-        let asserts := bi.isInstImplicit || prop || (includes && idle && !t.isSort)
+        let idle := !used
+        let own := isInst && !(hasConst base.env (classHead t))
+        let hidden := idle && (if isInst then !t.hasFVar || own else includes && !t.hasFVar && !t.isSort)
+        let asserts := isInst || prop || (includes && idle && !t.isSort)
         let acc := if asserts then
             { acc with hypotheses := { text := text, position := i, hidden := hidden, holds := false } :: acc.hypotheses,
                        types := (i, cutAfter whole i) :: acc.types, classes := if own then i :: acc.classes else acc.classes }
           else acc
         let id : FVarId := ⟨.num `_spot p.count⟩
         let lctx := p.lctx.mkLocalDecl id n t bi
-        let instances := if bi.isInstImplicit then p.instances.push { className := classHead t, fvar := mkFVar id } else p.instances
-        assertedBy base full stx includes whole k (i + 1) { lctx := lctx, instances := instances, count := p.count + 1 } (b.instantiate1 (mkFVar id)) acc
+        let instances := if isInst then p.instances.push { className := classHead t, fvar := mkFVar id } else p.instances
+        assertedBy base full includes whole k (i + 1) { lctx := lctx, instances := instances, count := p.count + 1 } (b.instantiate1 (mkFVar id)) acc
   | _ => return .ok acc
 where
   -- The `i`th argument's type, after the arguments before it.
@@ -132,14 +124,18 @@ where
 
 /-! #### Whether they contradict each other, or hold anyway: what automation can tell -/
 
-/-- Whether these tactics, ours, prove the type. -/
-def provedBy (c : Ctx) (levels : List Name) (type : Expr) (tactics : String) : BaseIO Bool := do
+/-- Whether these tactics, ours, prove the type. They are read as the library reads them: a header may have given `x0` or
+`omega` another meaning. -/
+def provedBy (base c : Ctx) (levels : List Name) (type : Expr) (tactics : String) : BaseIO Bool := do
   match (← runTerm c `_policy 200000 (coreState c.env `_policy) {} { levelNames := levels } (introduce type 0)) with
   | .error _ => return false
   | .ok ((((root, g), ts), ms), cs) =>
     let p : Proof := { ctx := c, base := c.env, name := `_policy, levels := levels, type := type, root := root, core := cs, mst := ms,
                        term := ts, goals := [g] }
-    match (← runTactic p tactics 40000) with
+    match parseTactics base tactics with
+    | .error _ => return false
+    | .ok stx =>
+    match (← runSyntax p stx 40000) with
     | .ok q =>
       let (e, _) := instantiateMVarsCore q.mst.mctx q.root
       -- A theorem of the header whose proof nobody has seen yet shows nothing.
@@ -161,16 +157,16 @@ def falseAfter : Expr → Nat → Expr
   | .forallE n t b bi, k + 1 => .forallE n t (falseAfter b k) bi
   | _, _ => mkConst ``False
 
-def withHolds (c : Ctx) (levels : List Name) (a : Asserted) : List Hypothesis → List Hypothesis → BaseIO (List Hypothesis)
+def withHolds (base c : Ctx) (levels : List Name) (a : Asserted) : List Hypothesis → List Hypothesis → BaseIO (List Hypothesis)
   | [], acc => return acc
   | h :: hs, acc => do
-    if !h.hidden then withHolds c levels a hs (h :: acc)
+    if !h.hidden then withHolds base c levels a hs (h :: acc)
     else match typeAt h.position a.types with
-      | none => withHolds c levels a hs (h :: acc)
+      | none => withHolds base c levels a hs (h :: acc)
       | some t =>
-        let holds ← provedBy c levels t
+        let holds ← provedBy base c levels t
           "intros\nfirst | infer_instance | (constructor <;> intros <;> first | rfl | trivial | assumption | omega | grind | simp)"
-        withHolds c levels a hs ({ h with holds := holds } :: acc)
+        withHolds base c levels a hs ({ h with holds := holds } :: acc)
 where
   typeAt (i : Nat) : List (Nat × Expr) → Option Expr
     | [] => none
@@ -179,13 +175,13 @@ where
 /-- What the header of a stranger's claim assumes, beside what the statement says. -/
 def Proof.hypotheses (base : Ctx) (p : Proof) : BaseIO (Except Problem (List Hypothesis)) := do
   let k := headerArguments p.statement p.arguments
-  match (← assertedBy base p.ctx p.statement (includesAny p.ctx.cmd) p.type k 0 noSpot p.type { hypotheses := [], types := [], classes := [] }) with
+  match (← assertedBy base p.ctx (includesAny p.ctx.cmd) p.type k 0 noSpot p.type { hypotheses := [], types := [], classes := [] }) with
   | .error e => return .error e
   | .ok a =>
     match a.hypotheses with
     | [] => return .ok []
     | hs =>
       let tactics := join5 (String.append "intro" (introText k "")) (casesText a.classes) "\nfirst | contradiction | omega | grind | simp_all" "" ""
-      if (← provedBy p.ctx p.levels (falseAfter p.type k) tactics) then
+      if (← provedBy base p.ctx p.levels (falseAfter p.type k) tactics) then
         return .error { kind := "policy", text := "the hypotheses that the header's `variable` adds contradict each other" }
-      else return .ok (← withHolds p.ctx p.levels a hs [])
+      else return .ok (← withHolds base p.ctx p.levels a hs [])

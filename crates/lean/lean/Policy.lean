@@ -212,13 +212,45 @@ def syntaxForbids (stx : Syntax) : Option String :=
     if codeAlternative stx then some "a header's `macro_rules` must turn quotations of terms and tactics into such, without code" else none
   else none
 
+/-- Commands that, before `in`, change where the next one stands and nothing else. -/
+def scopeCommands : List Name :=
+  [`Lean.Parser.Command.open, `Lean.Parser.Command.set_option, `Lean.Parser.Command.variable, `Lean.Parser.Command.universe,
+   `Lean.Parser.Command.omit, `Lean.Parser.Command.include]
+
+/-- Attributes that steer tactics and are not asked when a statement is read. -/
+def steeringAttributes : List String :=
+  ["simp", "ext", "grind", "norm_cast", "push_cast", "symm", "trans", "refl"]
+
+/-- Whether what stands in the brackets of `attribute [...]` steers tactics only. -/
+partial def onlySteers (attributes : Array Syntax) (i : Nat) : Bool :=
+  match attributes[i]? with
+  | none => true
+  | some a =>
+    let fine :=
+      if a.getKind == `Lean.Parser.Command.eraseAttr then memberStr (nameText (a.getArg 1).getId) steeringAttributes
+      else if a.getKind == `Lean.Parser.Term.attrInstance then memberStr (firstWord (a.getArg 1)) steeringAttributes
+      else a.isAtom
+    fine && onlySteers attributes (i + 1)
+
+/-- Why a command may not stand before `in`, if it may not. Whatever is run after it is looked at as a command of its own;
+what stands before is not. -/
+def scopeForbids (stx : Syntax) : Option String :=
+  let k := stx.getKind
+  if memberName k scopeCommands || (k == `Lean.Parser.Command.attribute && onlySteers (stx.getArg 2).getArgs 0) then none
+  else some (join3 "in a header, `" (firstWord stx) "` may not stand before `in`")
+
+/-- The command that is left when all that stands before `in` is taken away. -/
+partial def afterIn (stx : Syntax) : Syntax :=
+  if stx.getKind == `Lean.Parser.Command.in then afterIn (stx.getArg 2) else stx
+
 /-- Why a command may not stand in a header, if it may not. -/
 partial def headerForbids (stx : Syntax) : Option String :=
   let k := stx.getKind
   if k == `Lean.Parser.Command.in then
-    match headerForbids (stx.getArg 0) with
-    | some why => some why
-    | none => headerForbids (stx.getArg 2)
+    match scopeForbids (stx.getArg 0), headerForbids (stx.getArg 0) with
+    | some why, _ => some why
+    | none, some why => some why
+    | none, none => headerForbids (stx.getArg 2)
   else if k == `Lean.Parser.Command.mutual then each (stx.getArg 1).getArgs 0
   else if k == `Lean.Parser.Command.declaration && (stx.getArg 1).getKind == `Lean.Parser.Command.axiom then
     some "the header declares an axiom"
@@ -232,7 +264,9 @@ where
   each (args : Array Syntax) (i : Nat) : Option String :=
     match args[i]? with
     | none => none
-    | some a => match headerForbids a with
-      | some why => some why
-      | none => each args (i + 1)
+    | some a =>
+      if a.getKind != `Lean.Parser.Command.declaration then some "in a header, `mutual` may hold declarations only"
+      else match headerForbids a with
+        | some why => some why
+        | none => each args (i + 1)
 

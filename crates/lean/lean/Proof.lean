@@ -62,9 +62,8 @@ def startProof (imports : Option Ctx) (c : Ctx) (stmt : String) (heartbeats : Na
       | none => 0
     let where_ ← (do
       if lacksAny c.env ci.type.getUsedConstants 0 then
-        let text := join3 (cut s.text 0 s.idEnd) "_statement" (cut s.text s.idEnd s.text.utf8ByteSize)
-        let (stx, _, _) := Parser.parseCommand (inputCtx text) (parserCtx c) {} {}
-        match (← elabStatement c text stx (addSuffix s.id)) with
+        let id := asStatement s.id
+        match (← elabStatement c s.text (renamed s.stx id) id) with
         | .error e => return .error e
         | .ok (ci2, env2) => return .ok (ci2.type, env2)
       else return .ok (ci.type, c.env) : BaseIO (Except Problem (Expr × Environment)))
@@ -80,9 +79,11 @@ def startProof (imports : Option Ctx) (c : Ctx) (stmt : String) (heartbeats : Na
                      type := type, root := root, core := cs, mst := ms, term := ts, goals := [g], statement := s.stx, arguments := n,
                      strict := strict, leftOut := c.leftOut }
 where
-  addSuffix : Name → Name
-    | .str p s => .str p (String.append s "_statement")
-    | n => n
+  -- The same theorem under another name, which no text can write.
+  renamed (stx : Syntax) (id : Name) : Syntax :=
+    let thm := stx.getArg 1
+    let declId := thm.getArg 1
+    stx.setArg 1 (thm.setArg 1 (declId.setArg 0 (mkIdentFrom (declId.getArg 0) id)))
 
 /-! #### Tactics -/
 
@@ -107,11 +108,8 @@ def tacticRun (stx : Syntax) (goals : List MVarId) : TermElabM (Except Exception
     return .ok r.2
   catch e => return .error e
 
-/-- One tactic (or several, separated as in a tactic block) at a proof state. -/
-def runTactic (p : Proof) (text : String) (heartbeats : Nat) : BaseIO (Except Problem Proof) := do
-  match parseTactics p.ctx text with
-  | .error e => return .error e
-  | .ok stx =>
+/-- Tactics that have been read, at a proof state. -/
+def runSyntax (p : Proof) (stx : Syntax) (heartbeats : Nat) : BaseIO (Except Problem Proof) := do
   match forbidden stx with
   | some why => return .error { kind := "policy", text := why }
   | none =>
@@ -122,6 +120,12 @@ def runTactic (p : Proof) (text : String) (heartbeats : Nat) : BaseIO (Except Pr
       | some e, _ => return .error { kind := "elaboration", text := e }
       | none, .error e => return .error (← problemOf e)
       | none, .ok t => return .ok { p with core := cs, mst := ms, term := ts, goals := t.goals }
+
+/-- One tactic (or several, separated as in a tactic block) at a proof state. -/
+def runTactic (p : Proof) (text : String) (heartbeats : Nat) : BaseIO (Except Problem Proof) := do
+  match parseTactics p.ctx text with
+  | .error e => return .error e
+  | .ok stx => runSyntax p stx heartbeats
 
 /-! #### Printing and finishing -/
 

@@ -25,7 +25,6 @@ structure Statement where
   text : String             -- with the placeholder proof
   stx : Syntax
   id : Name
-  idEnd : Nat
 
 /-- Whether a declaration has no modifiers from the `i`th on: the first is its documentation. -/
 partial def onlyDocumented (modifiers : Array Syntax) (i : Nat) : Bool :=
@@ -55,7 +54,7 @@ def parseStatement (c : Ctx) (stmt : String) (strict : Bool) : BaseIO (Except Pr
       | some why => return .error { kind := "policy", text := String.append "in the statement, " why }
       | none =>
         let declId := thm.getArg 1
-        return .ok { text := s, stx := stx, id := (declId.getArg 0).getId, idEnd := endPos (declId.getArg 0) }
+        return .ok { text := s, stx := stx, id := (declId.getArg 0).getId }
 
 /-- The constant that a statement, elaborated with a placeholder proof, makes. -/
 def elabStatement (c : Ctx) (s : String) (stx : Syntax) (id : Name) : BaseIO (Except Problem (ConstantInfo × Environment)) := do

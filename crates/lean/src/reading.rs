@@ -5,6 +5,12 @@ pub(crate) fn misleading(text: &str) -> Option<String> {
     if let Some(c) = text.chars().find(|c| is_invisible(*c)) {
         return Some(format!("U+{:04X} cannot be seen, or turns the text around", u32::from(c)));
     }
+    if text.replace("\r\n", "").contains('\r') {
+        return Some("a carriage return without a line feed ends a line to the eye only".into());
+    }
+    if let Some(name) = quoted_names(text).find(|name| has_number(name)) {
+        return Some(format!("the quoted name «{name}» can be taken for a number"));
+    }
     if let Some(name) = quoted_names(text).find(|name| !name.chars().all(is_part_of_name)) {
         return Some(format!(
             "the quoted name «{name}» can be taken for something else than a name"
@@ -14,17 +20,36 @@ pub(crate) fn misleading(text: &str) -> Option<String> {
         let latin = word.chars().filter(char::is_ascii_alphabetic).count();
         // `hε` and `Δx` are ordinary; a Greek letter among several Latin ones can pass for one.
         (latin > 0 && word.chars().any(looks_latin))
-            || (latin > 1 && word.chars().any(resembles_latin))
+            || (latin > 1 && without_end(word).chars().any(resembles_latin))
             // Nothing in the whole word tells it from a Latin one.
-            || word.chars().any(|c| IS_LATIN_TO_THE_EYE.contains(c))
-                && word.chars().all(|c| c.is_ascii() || IS_LATIN_TO_THE_EYE.contains(c))
+            || word.chars().any(is_twin) && word.chars().all(|c| c.is_ascii() || is_twin(c))
     };
     let word = text.split(|c: char| !c.is_alphanumeric()).find(mixed)?;
     Some(format!("`{word}` mixes letters that look alike, or could be taken for another word"))
 }
 
-/// Greek letters of which the Latin twin cannot be told apart at all.
-const IS_LATIN_TO_THE_EYE: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοϲϳϹͿ";
+/// Greek, Cyrillic and other letters of which the Latin twin cannot be told apart at all.
+const IS_LATIN_TO_THE_EYE: &str =
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοϲϳϹͿАВЕЅІЈКМНОРСТУХаеорсухѕіјһԁԛԝ\u{212a}\u{212b}\u{210e}";
+
+/// Greek letters that nobody takes for a Latin one where a word ends: `hfμ`, `hsσ`.
+const READ_AT_AN_END: &str = "γηωσεβμ";
+
+fn without_end(word: &str) -> &str {
+    word.trim_end_matches(|c| READ_AT_AN_END.contains(c))
+}
+
+/// Whether one of the name's parts starts with a digit, as a number does.
+fn has_number(name: &str) -> bool {
+    name.split('.').any(|part| part.starts_with(char::is_numeric))
+}
+
+/// What looks like a Latin letter or a digit and is none. `𝟘` and `𝟙` are used as themselves.
+fn is_twin(c: char) -> bool {
+    IS_LATIN_TO_THE_EYE.contains(c)
+        || matches!(c, '\u{a4d0}'..='\u{a4ff}' | '\u{1d7ce}'..='\u{1d7d7}')
+        || matches!(c, '\u{1d7da}'..='\u{1d7ff}')
+}
 
 /// Characters without an appearance of their own, and those that change the direction of writing.
 fn is_invisible(c: char) -> bool {
@@ -72,7 +97,7 @@ mod tests {
     #[test]
     fn honest_text_is_left_alone() {
         let honest = [
-            "theorem t (α β : Type u) (ε δ : ℝ) (hε : 0 < ε) : Δx ≤ ε₁ ∧ λ' = 𝓝 x",
+            "theorem t (α β : Type u) (ε δ : ℝ) (hε : 0 < ε) : Δx ≤ ε₁ ∧ hfμ = λ' = 𝓝 x",
             "def «foo-bar» : ℕ → ℤ := fun n => ↑n\n\t-- naïve, Gödel, Erdős",
             "notation \"‖\" x \"‖\" => norm x",
             "",
@@ -102,5 +127,10 @@ mod tests {
         assert!(misled("«Nat\u{3164}»", "U+3164"), "a letter without ink");
         assert!(misled("Na\u{200b}t", "U+200B"));
         assert!(misled("rfl\0", "U+0000"));
+        assert!(misled("True --\r ∧ 1 = 2", "carriage return"));
+        assert!(misled("def «2» : Nat := 1", "number"));
+        assert!(misled("def \u{212a} : Nat := 5", "\u{212a}"), "the sign of kelvin");
+        assert!(misled("notation \"\u{445}\" => 5", "\u{445}"), "a Cyrillic kha alone");
+        assert!(misled("notation \"𝟸\" => 1", "𝟸"));
     }
 }
