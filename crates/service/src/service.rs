@@ -2,16 +2,19 @@
 //!
 //! Requests are answered by a fixed number of threads; what they cannot take at once waits in a
 //! queue, and what the queue cannot hold is turned away at once, so that no client waits for
-//! nothing.
+//! nothing. A request is read before it is queued, so that one which never arrives in full keeps
+//! nobody from an answer.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use catamount_lean::{Claim, Lean, RulingVerdict};
 use catamount_search::{Environment, Identity, Session, StateId, Verdict};
@@ -27,6 +30,10 @@ use crate::protocol::{Close, Judged, Opened, Proof, Ran, Refused, Run, Status, W
 const LONGEST: u64 = 1 << 20;
 /// A longer announcement than any request is refused by, and room for which may not be there.
 const ABSURD: u64 = 1 << 30;
+/// Requests that may be arriving at a time.
+const ARRIVING: usize = 256;
+/// Numbers of sessions have at most so many bits: more are not exact in every reader of JSON.
+const SESSION_BITS: u32 = 53;
 /// What can be asked for.
 const PATHS: [&str; 7] = ["/status", "/open", "/run", "/judge", "/check", "/file", "/close"];
 
@@ -66,6 +73,12 @@ impl Refusal {
     }
 }
 
+/// A request that has arrived in full.
+struct Arrived {
+    request: Request,
+    body: Vec<u8>,
+}
+
 /// A theorem that is open.
 struct Open {
     session: Box<dyn Session>,
@@ -83,7 +96,12 @@ pub struct Service {
     lean: Option<Arc<Lean>>,
     limits: Limits,
     open: Mutex<HashMap<u64, Arc<Mutex<Open>>>>,
+    /// Theorems that are being opened, and have a place among those that are.
+    opening: AtomicUsize,
+    /// What numbers of sessions are made with: nobody finds another's by counting.
+    numbers: RandomState,
     next: AtomicU64,
+    arriving: AtomicUsize,
     waiting: AtomicUsize,
     answered: AtomicU64,
     busy: Busy,
@@ -92,16 +110,16 @@ pub struct Service {
 impl Service {
     /// Of a prover.
     pub fn new(environment: Arc<dyn Environment>, limits: Limits) -> Self {
-        // Numbers go on from the clock: one of an earlier service at the same address is not taken
-        // for one of this.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Service {
             identity: environment.identity(),
             environment,
             lean: None,
             limits,
             open: Mutex::default(),
-            next: AtomicU64::new((now.as_millis() as u64) << 10),
+            opening: AtomicUsize::new(0),
+            numbers: RandomState::new(),
+            next: AtomicU64::new(0),
+            arriving: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             answered: AtomicU64::new(0),
             busy: Busy::new(),
@@ -135,7 +153,7 @@ impl Service {
         while !stop.load(Ordering::SeqCst) {
             service.close_idle();
             match server.recv_timeout(Duration::from_millis(500)) {
-                Ok(Some(request)) => service.admit(request, &sender),
+                Ok(Some(request)) => receive(&service, request, &sender),
                 Ok(None) => {}
                 Err(error) => return Err(ServiceError::Listener(error.to_string())),
             }
@@ -144,42 +162,36 @@ impl Service {
     }
 
     /// Puts a request into the queue, or says at once that it is full.
-    fn admit(&self, request: Request, sender: &SyncSender<Request>) {
-        // Whoever drops the request makes room for all that it announced, which could be more than
-        // there is: it is left alone, unanswered.
-        if request.body_length().is_some_and(|bytes| bytes as u64 > ABSURD) {
-            return std::mem::forget(request);
-        }
+    fn admit(&self, arrived: Arrived, sender: &SyncSender<Arrived>) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let full = match sender.try_send(request) {
+        let full = match sender.try_send(arrived) {
             Ok(()) => return,
-            Err(TrySendError::Full(request) | TrySendError::Disconnected(request)) => request,
+            Err(TrySendError::Full(arrived) | TrySendError::Disconnected(arrived)) => arrived,
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        respond(full, Err(Refusal::new(503, "the queue is full; try again later")));
+        respond(full.request, Err(Refusal::new(503, "the queue is full; try again later")));
     }
 
-    fn serve(&self, queue: &Mutex<Receiver<Request>>) {
+    fn serve(&self, queue: &Mutex<Receiver<Arrived>>) {
         loop {
             let next = lock(queue).recv();
-            let Ok(mut request) = next else { return };
-            let answer = self.answer(&mut request);
+            let Ok(Arrived { request, body }) = next else { return };
+            let answer = self.answer(request.method(), request.url(), &body);
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             self.answered.fetch_add(1, Ordering::SeqCst);
             respond(request, answer);
         }
     }
 
-    fn answer(&self, request: &mut Request) -> Result<Value, Refusal> {
-        let path = request.url().to_owned();
-        match (request.method(), path.as_str()) {
+    fn answer(&self, method: &Method, path: &str, body: &[u8]) -> Result<Value, Refusal> {
+        match (method, path) {
             (Method::Get, "/status") => value(&self.status()),
-            (Method::Post, "/open") => value(&self.open(&body(request)?)?),
-            (Method::Post, "/run") => value(&self.run_tactic(&body(request)?)?),
-            (Method::Post, "/judge") => value(&self.judge(body(request)?)?),
-            (Method::Post, "/check") => self.check(&body(request)?),
-            (Method::Post, "/file") => self.file(&body(request)?),
-            (Method::Post, "/close") => self.close(&body(request)?),
+            (Method::Post, "/open") => value(&self.open(&read(body)?)?),
+            (Method::Post, "/run") => value(&self.run_tactic(&read(body)?)?),
+            (Method::Post, "/judge") => value(&self.judge(read(body)?)?),
+            (Method::Post, "/check") => self.check(&read(body)?),
+            (Method::Post, "/file") => self.file(&read(body)?),
+            (Method::Post, "/close") => self.close(&read(body)?),
             (_, path) if PATHS.contains(&path) => {
                 Err(Refusal::new(405, "GET /status; POST everything else"))
             }
@@ -202,16 +214,35 @@ impl Service {
     }
 
     fn open(&self, theorem: &Theorem) -> Result<Opened, Refusal> {
-        if lock(&self.open).len() >= self.limits.sessions {
-            return Err(Refusal::new(503, "too many theorems are open; close some"));
-        }
+        self.take_place()?;
         let opened = self.busy.during(|| self.environment.open(theorem));
+        let mut sessions = lock(&self.open);
+        self.opening.fetch_sub(1, Ordering::SeqCst);
         let session = opened.map_err(|fault| Refusal::new(422, fault.0))?;
-        let id = self.next.fetch_add(1, Ordering::SeqCst);
+        let mut id = self.number();
+        while sessions.contains_key(&id) {
+            id = self.number();
+        }
         let goals = session.root().to_owned();
         let open = Open { session, states: HashSet::from([0]), used: Instant::now() };
-        lock(&self.open).insert(id, Arc::new(Mutex::new(open)));
+        sessions.insert(id, Arc::new(Mutex::new(open)));
         Ok(Opened { session: id, state: 0, goals })
+    }
+
+    /// A place for one more theorem, counted before it is open: others are opened meanwhile.
+    fn take_place(&self) -> Result<(), Refusal> {
+        let sessions = lock(&self.open);
+        if sessions.len() + self.opening.load(Ordering::SeqCst) >= self.limits.sessions {
+            return Err(Refusal::new(503, "too many theorems are open; close some"));
+        }
+        self.opening.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// One that an earlier service at the same address is unlikely to have given.
+    fn number(&self) -> u64 {
+        let nth = self.next.fetch_add(1, Ordering::SeqCst);
+        self.numbers.hash_one(nth) >> (u64::BITS - SESSION_BITS)
     }
 
     fn run_tactic(&self, run: &Run) -> Result<Ran, Refusal> {
@@ -284,7 +315,39 @@ fn value(answer: &impl Serialize) -> Result<Value, Refusal> {
     serde_json::to_value(answer).map_err(|error| Refusal::new(500, error.to_string()))
 }
 
-fn body<T: for<'a> Deserialize<'a>>(request: &mut Request) -> Result<T, Refusal> {
+/// Reads a request in a thread of its own, and hands it on.
+fn receive(service: &Arc<Service>, mut request: Request, sender: &SyncSender<Arrived>) {
+    // Whoever drops the request makes room for all that it announced, which could be more than
+    // there is: it is left alone, unanswered.
+    if request.body_length().is_some_and(|bytes| bytes as u64 > ABSURD) {
+        return std::mem::forget(request);
+    }
+    if service.arriving.fetch_add(1, Ordering::SeqCst) >= ARRIVING {
+        service.arriving.fetch_sub(1, Ordering::SeqCst);
+        // Answered, the rest of it would be waited for: the connection is given up.
+        return std::mem::forget(request);
+    }
+    let (service, sender) = (Arc::clone(service), sender.clone());
+    thread::spawn(move || {
+        let body = check_sender(&request).and_then(|()| body(&mut request));
+        match body {
+            Ok(body) => service.admit(Arrived { request, body }, &sender),
+            Err(refusal) => respond(request, Err(refusal)),
+        }
+        service.arriving.fetch_sub(1, Ordering::SeqCst);
+    });
+}
+
+/// A page that somebody has open in a browser must not run tactics on their machine: browsers say
+/// which page a request comes from, and nothing else does.
+fn check_sender(request: &Request) -> Result<(), Refusal> {
+    if request.headers().iter().any(|header| header.field.equiv("Origin")) {
+        return Err(Refusal::new(403, "pages in a browser are not answered"));
+    }
+    Ok(())
+}
+
+fn body(request: &mut Request) -> Result<Vec<u8>, Refusal> {
     let mut text = Vec::new();
     request
         .as_reader()
@@ -294,7 +357,11 @@ fn body<T: for<'a> Deserialize<'a>>(request: &mut Request) -> Result<T, Refusal>
     if text.len() as u64 > LONGEST {
         return Err(Refusal::new(413, format!("a request has at most {LONGEST} bytes")));
     }
-    serde_json::from_slice(&text)
+    Ok(text)
+}
+
+fn read<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body)
         .map_err(|e| Refusal::new(400, format!("not what it should be: {e}")))
 }
 

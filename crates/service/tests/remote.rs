@@ -1,6 +1,8 @@
 //! Provers behind real HTTP give a search what a prover in this process gives, whatever happens to
 //! them on the way.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -163,4 +165,62 @@ fn another_prover_is_refused_with_its_address() {
     let refused = Remote::connect(addresses, Some(here.identity())).err().unwrap();
     let ConnectError::Unusable(reason) = &refused else { panic!("{refused}") };
     assert!(reason.contains(&service.address) && reason.contains("its database is"), "{reason}");
+}
+
+/// The status line of the answer to a request for the prover's status.
+fn asked(address: &str, more: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn requests_that_never_arrive_keep_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { queue: 1, threads: 1, ..LIMITS };
+    let service = Running::start(metamath(folder.path(), DATABASE), limits, "127.0.0.1:0");
+    let stalled: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&service.address).unwrap();
+            let head = "POST /run HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n";
+            write!(stream, "{head}{{").unwrap();
+            // The listener's threads take connections one at a time, or may leave one lying.
+            thread::sleep(Duration::from_millis(100));
+            stream
+        })
+        .collect();
+    assert!(asked(&service.address, "").contains("200"));
+    drop(stalled);
+}
+
+#[test]
+fn pages_in_a_browser_are_not_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Running::start(metamath(folder.path(), DATABASE), LIMITS, "127.0.0.1:0");
+    assert!(asked(&service.address, "Origin: http://elsewhere\r\n").contains("403"));
+}
+
+#[test]
+fn as_many_theorems_are_open_as_may_be_and_none_is_found_by_counting() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { queue: 64, threads: 8, ..LIMITS };
+    let service = Running::start(metamath(folder.path(), DATABASE), limits, "127.0.0.1:0");
+    let open = || {
+        let url = format!("http://{}/open", service.address);
+        let answer = ureq::post(&url).send(r#"{"name": "goal"}"#);
+        answer.ok().map(|mut answer| answer.body_mut().read_to_string().unwrap())
+    };
+    let opened: Vec<String> = thread::scope(|scope| {
+        let asked: Vec<_> = (0..16).map(|_| scope.spawn(open)).collect();
+        asked.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(opened.len(), limits.sessions);
+    let session = |text: &String| {
+        serde_json::from_str::<serde_json::Value>(text).unwrap()["session"].as_u64().unwrap()
+    };
+    let mut numbers: Vec<u64> = opened.iter().map(session).collect();
+    numbers.sort_unstable();
+    assert!(numbers.windows(2).all(|pair| pair[1] - pair[0] > 1000), "{numbers:?}");
 }
