@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use catamount_data::database_path;
+use catamount_data::{database_path, find_corpus};
 use catamount_evaluate::Workload;
 use catamount_lean::{Host, Lean, Options};
 use catamount_metamath::{Database, Metamath};
@@ -58,6 +58,14 @@ pub struct LeanArguments {
     /// Lean without a toolchain: the folder that the theorems' files are relative to.
     #[arg(long)]
     pub root: Option<PathBuf>,
+    /// Lean without a toolchain: the recipe of a corpus, by name or by path, that the theorems live
+    /// in; it says what the next three would.
+    #[arg(long, requires = "checkouts", conflicts_with_all = ["project", "root", "library"])]
+    pub corpus: Option<String>,
+    /// Lean: the folder with a checkout of the corpus, and of each that it depends on, under their
+    /// names.
+    #[arg(long, requires = "corpus")]
+    pub checkouts: Option<PathBuf>,
     /// Lean without a toolchain: folders of what that library imports besides core Lean.
     #[arg(long, value_delimiter = ',')]
     pub library: Vec<PathBuf>,
@@ -116,6 +124,9 @@ impl LeanArguments {
         options.libraries.clone_from(&self.library);
         options.left_out.clone_from(&self.leave_out);
         options.helpers = self.helpers;
+        if let (Some(recipe), Some(checkouts)) = (&self.corpus, &self.checkouts) {
+            options = find_corpus(recipe, checkouts)?.searched(options);
+        }
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
         options.heartbeats = self.heartbeats;
         options.confine = !self.unconfined;

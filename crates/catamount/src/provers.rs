@@ -1,6 +1,6 @@
 //! `--ray-provers`: prover workers of their own on a cluster, and how each is started.
 
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use anyhow::Result;
 use catamount_data::{Library, database_path};
@@ -27,20 +27,26 @@ impl Provers {
         folder: &Path,
         record: PathBuf,
     ) -> Result<Self> {
-        let (prover, flag, path) = match experiment.library(folder) {
-            Library::Metamath { database } => ("metamath", "--database", database_path(&database)?),
-            Library::LeanProject { project } => ("lean", "--project", project),
-            Library::LeanBundled { folder } => ("lean", "--root", folder),
+        let (prover, library) = match experiment.library(folder) {
+            Library::Metamath { database } => {
+                ("metamath", vec![("--database", database_path(&database)?)])
+            }
+            Library::LeanProject { project } => ("lean", vec![("--project", project)]),
+            Library::LeanBundled { folder } => ("lean", vec![("--root", folder)]),
+            Library::LeanCorpus { recipe, checkouts } => {
+                ("lean", vec![("--corpus", recipe.into()), ("--checkouts", checkouts)])
+            }
         };
-        let path = std::path::absolute(path)?.display().to_string();
-        let worker = ["serve", "--env", prover, flag, &path, "--workers", "1"];
+        let mut arguments =
+            ["serve", "--env", prover, "--workers", "1"].map(str::to_owned).to_vec();
+        for (flag, value) in library {
+            // The name of a recipe that comes with the program is no path.
+            let value =
+                if flag == "--corpus" && !value.exists() { value } else { absolute(value)? };
+            arguments.extend([flag.to_owned(), value.display().to_string()]);
+        }
         // Many processes share it, each with many searches.
-        let room = ["--queue", "1024", "--sessions", "4096"];
-        Ok(Provers {
-            count,
-            needs: Needs::of_prover(experiment),
-            arguments: worker.into_iter().chain(room).map(str::to_owned).collect(),
-            record,
-        })
+        arguments.extend(["--queue", "1024", "--sessions", "4096"].map(str::to_owned));
+        Ok(Provers { count, needs: Needs::of_prover(experiment), arguments, record })
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catamount_lean::{Host, Lean, Options, write_bundled_library};
+use catamount_lean::{Corpus, Host, Lean, Options, Recipe, write_bundled_library};
 use catamount_metamath::{Database, Metamath};
 use catamount_search::Environment;
 
@@ -30,6 +30,13 @@ pub enum Library {
         /// Where its files are written.
         folder: PathBuf,
     },
+    /// A library of somebody else's, compiled and searched without a toolchain.
+    LeanCorpus {
+        /// Its recipe, by name or by path.
+        recipe: String,
+        /// Where its checkout is, and those of what it depends on.
+        checkouts: PathBuf,
+    },
 }
 
 impl Library {
@@ -54,9 +61,17 @@ impl Library {
                 write_bundled_library(folder).map_err(Error::io(folder))?;
                 options.root = Some(folder.clone());
             }
+            Library::LeanCorpus { recipe, checkouts } => {
+                options = find_corpus(recipe, checkouts)?.searched(options);
+            }
         }
         Ok(options)
     }
+}
+
+/// A corpus whose checkouts are at the commits that its recipes name.
+pub fn find_corpus(recipe: &str, checkouts: &Path) -> Result<Corpus> {
+    Ok(Recipe::open(recipe)?.find(checkouts)?)
 }
 
 /// Where a Metamath database is: a path, or the name of one of Debian's.

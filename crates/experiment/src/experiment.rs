@@ -90,6 +90,13 @@ pub enum Environment {
         /// A Lake project; none is the bundled library.
         project: Option<PathBuf>,
     },
+    /// Lean without a toolchain, in a library that is compiled once.
+    LeanCorpus {
+        /// The recipe, by name or by path.
+        recipe: String,
+        /// Where the checkouts are.
+        checkouts: PathBuf,
+    },
 }
 
 /// Which traces are used.
@@ -245,6 +252,9 @@ impl Experiment {
                 Library::LeanProject { project: project.clone() }
             }
             Environment::Lean { project: None } => Library::LeanBundled { folder: bundled(folder) },
+            Environment::LeanCorpus { recipe, checkouts } => {
+                Library::LeanCorpus { recipe: recipe.clone(), checkouts: checkouts.clone() }
+            }
         }
     }
 
@@ -258,7 +268,7 @@ impl Experiment {
             (TraceChoice::Own, Environment::Metamath { database, first }) => {
                 Source::Metamath { database: database.clone(), first: *first }
             }
-            (TraceChoice::Own, Environment::Lean { .. }) => {
+            (TraceChoice::Own, Environment::Lean { .. } | Environment::LeanCorpus { .. }) => {
                 Source::LeanBundled { folder: bundled(folder) }
             }
         };
@@ -324,7 +334,9 @@ impl Experiment {
             Environment::Metamath { .. } => {
                 std::thread::available_parallelism().map_or(1, usize::from)
             }
-            Environment::Lean { .. } => self.evaluation.concurrency,
+            Environment::LeanCorpus { .. } | Environment::Lean { .. } => {
+                self.evaluation.concurrency
+            }
         }
     }
 }

@@ -113,6 +113,13 @@ pub struct DataFile {
     /// library if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
+    /// Lean without a toolchain: the recipe of a corpus, by name or by path, that the traces'
+    /// theorems live in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corpus: Option<String>,
+    /// The folder with a checkout of the corpus, and of each that it depends on, under their names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkouts: Option<PathBuf>,
     /// A file of traces in any known format, split by the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<PathBuf>,

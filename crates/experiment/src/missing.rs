@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use catamount_data::{Source, database_path};
+use catamount_data::{Source, database_path, find_corpus};
 use catamount_model::obtainable;
 use catamount_traces::shards;
 
@@ -32,6 +32,10 @@ impl Experiment {
         let mut missing = Vec::new();
         if let ModelChoice::Pretrained { base } = &self.model {
             missing.extend(obtainable(base).err().map(|error| format!("model.base: {error}")));
+        }
+        if let Environment::LeanCorpus { recipe, checkouts } = &self.data.environment {
+            let found = find_corpus(recipe, checkouts);
+            missing.extend(found.err().map(|error| format!("data.corpus: {error}")));
         }
         if let Environment::Lean { project: Some(project) } = &self.data.environment {
             let lakefile = |name: &&str| project.join(name).exists();

@@ -53,7 +53,8 @@ impl Needs {
             (true, true) => 2 * weights,
             (false, _) => weights + weights / 2,
         };
-        let lean = matches!(experiment.data.environment, Environment::Lean { .. }) && searches;
+        let metamath = matches!(experiment.data.environment, Environment::Metamath { .. });
+        let lean = searches && !metamath;
         let provers = if lean { LEAN_WORKERS } else { 0 };
         Needs {
             cpus: 1.0 + provers as f64,
@@ -66,7 +67,7 @@ impl Needs {
     /// Of a prover worker that stands alone.
     pub fn of_prover(experiment: &Experiment) -> Self {
         let memory = match experiment.data.environment {
-            Environment::Lean { .. } => LEAN_WORKER,
+            Environment::Lean { .. } | Environment::LeanCorpus { .. } => LEAN_WORKER,
             Environment::Metamath { .. } => PROGRAM,
         };
         Needs { cpus: 1.0, gpus: 0.0, memory, provers: 1 }

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::options::Options;
 
 /// Recipes that come with the program.
 const BUNDLED: [(&str, &str); 6] = [
@@ -47,7 +48,7 @@ pub struct Recipe {
     pub helpers: bool,
 }
 
-/// A corpus at hand.
+/// A corpus at hand, checkouts of the right commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corpus {
     /// What its files are relative to.
@@ -56,6 +57,19 @@ pub struct Corpus {
     pub libraries: Vec<PathBuf>,
     /// How it is to be treated.
     pub recipe: Recipe,
+}
+
+impl Corpus {
+    /// The settings with which Lean looks for theorems here.
+    pub fn searched(&self, options: Options) -> Options {
+        Options {
+            root: Some(self.root.clone()),
+            libraries: self.libraries.clone(),
+            left_out: self.recipe.leave_out.clone(),
+            helpers: self.recipe.helpers,
+            ..options
+        }
+    }
 }
 
 impl Recipe {

@@ -220,12 +220,7 @@ pub fn trace_corpus(
         ));
     };
     let (recipe, root) = (&corpus.recipe, &corpus.root);
-    let options = Options {
-        libraries: corpus.libraries.clone(),
-        left_out: recipe.leave_out.clone(),
-        helpers: recipe.helpers,
-        ..options.clone()
-    };
+    let options = corpus.searched(options.clone());
     let compiled = Compiled::open(&options, &prepared, root, |library| {
         let named = |file: &String| {
             let module = library.source(file).map(|source| source.module.clone());

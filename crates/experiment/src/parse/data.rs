@@ -15,6 +15,8 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
     let environment = match file.environment {
         ProverName::Metamath => {
             only("project", file.project.is_some(), "Lean")?;
+            only("corpus", file.corpus.is_some(), "Lean")?;
+            only("checkouts", file.checkouts.is_some(), "Lean")?;
             let Some(database) = file.database.clone() else {
                 return refuse(
                     "data.database",
@@ -26,7 +28,7 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
         ProverName::Lean => {
             only("database", file.database.is_some(), "Metamath")?;
             only("first", file.first.is_some(), "Metamath")?;
-            Environment::Lean { project: file.project.clone() }
+            lean(file)?
         }
     };
     let traces = match (&file.traces, &file.train, &file.valid, &file.test) {
@@ -52,15 +54,11 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
         }
     };
     if traces == TraceChoice::Own
-        && let Environment::Lean { project: Some(project) } = &environment
+        && let Some(command) = tracing(&environment)
     {
         return refuse(
             "data.traces",
-            format!(
-                "is missing: trace the project first, with `catamount data trace-lean PATH \
-                 --project {} --out traces.jsonl`",
-                project.display()
-            ),
+            format!("is missing: make them first, with `{command} --out traces.jsonl`"),
         );
     }
     if traces != TraceChoice::Own && file.first.is_some() {
@@ -87,4 +85,34 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
         split: file.split,
         limit: file.limit,
     })
+}
+
+/// The library that Lean searches.
+fn lean(file: &DataFile) -> Checked<Environment> {
+    let checkouts = file.checkouts.clone();
+    match (file.corpus.clone(), checkouts, file.project.clone()) {
+        (Some(_), _, Some(_)) => {
+            refuse("data.corpus", "stands beside data.project; the theorems live in one of them")
+        }
+        (Some(recipe), Some(checkouts), None) => Ok(Environment::LeanCorpus { recipe, checkouts }),
+        (Some(_), None, None) => refuse(
+            "data.checkouts",
+            "is missing: the folder with checkouts of the corpus and of what it depends on",
+        ),
+        (None, Some(_), _) => refuse("data.checkouts", "is for a corpus; name it in data.corpus"),
+        (None, None, project) => Ok(Environment::Lean { project }),
+    }
+}
+
+/// The command that makes the traces of a library whose proofs are not read by the study itself.
+fn tracing(environment: &Environment) -> Option<String> {
+    match environment {
+        Environment::Lean { project: Some(project) } => {
+            Some(format!("catamount data trace-lean PATH --project {}", project.display()))
+        }
+        Environment::LeanCorpus { recipe, checkouts } => {
+            Some(format!("catamount lean trace {recipe} --checkouts {}", checkouts.display()))
+        }
+        Environment::Lean { project: None } | Environment::Metamath { .. } => None,
+    }
 }

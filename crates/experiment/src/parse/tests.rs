@@ -4,7 +4,7 @@ use catamount_search::StrategyKind;
 use catamount_train::{Probabilities, Recipe};
 
 use super::*;
-use crate::experiment::TraceChoice;
+use crate::experiment::{Environment, TraceChoice};
 use crate::file::EvaluationFile;
 
 /// The least that a file must say; the rest is the paper's.
@@ -243,6 +243,28 @@ fn official_parts_and_their_commit_are_read() {
     let experiment = Experiment::parse(&text, "short.toml").unwrap();
     assert!(matches!(experiment.data.traces, TraceChoice::Parts { .. }));
     assert_eq!(experiment.data.origin.unwrap().commit, "c0ffee");
+}
+
+#[test]
+fn a_corpus_has_checkouts_and_traces() {
+    let with =
+        |data: &str| SHORT.replace("environment = \"metamath\", database = \"set.mm\"", data);
+    let whole = r#"environment = "lean", corpus = "cedar", checkouts = "c", traces = "t.jsonl""#;
+    let experiment = Experiment::parse(&with(whole), "short.toml").unwrap();
+    assert!(matches!(experiment.data.environment, Environment::LeanCorpus { .. }));
+    let missing = experiment.missing_tools();
+    assert!(missing.iter().any(|why| why.contains("git clone")), "{missing:?}");
+    let cases = [
+        (r#"corpus = "cedar", traces = "t.jsonl""#, "data.checkouts"),
+        (r#"checkouts = "c", traces = "t.jsonl""#, "data.checkouts"),
+        (r#"corpus = "cedar", checkouts = "c", project = "p", traces = "t"#, "data.corpus"),
+        (r#"corpus = "cedar", checkouts = "c"#, "catamount lean trace cedar --checkouts c"),
+    ];
+    for (data, said) in cases {
+        let closed = if data.matches('"').count() % 2 == 1 { "\"" } else { "" };
+        let refusal = refusal(&with(&format!("environment = \"lean\", {data}{closed}")));
+        assert!(refusal.contains(said), "{refusal}");
+    }
 }
 
 #[test]

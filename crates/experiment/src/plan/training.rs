@@ -23,11 +23,16 @@ impl Plan {
         let mut plan = Plan { steps: Vec::new() };
         let (file, seed) = (&experiment.file, experiment.seed);
         let split = experiment.split_seed.unwrap_or(seed);
+        // A recipe names its commit; where its checkout lies does not matter.
+        let project = match &file.data.corpus {
+            Some(corpus) => json!({ "corpus": corpus }),
+            None => json!(file.data.project),
+        };
         let from = json!([
             file.data.environment,
             file.data.database,
             file.data.first,
-            file.data.project,
+            project,
             [&file.data.traces, &file.data.train, &file.data.valid, &file.data.test],
             file.data.source,
             file.data.split.to_string(),
