@@ -57,12 +57,12 @@ impl NativePolicy {
     /// What the policy says of itself.
     fn describe(&self, py: Python<'_>) -> PyResult<String> {
         // A server of the policy's may be a thread of this interpreter: it has to have its turn.
-        Ok(py.detach(|| self.open())?.describe())
+        py.detach(|| Ok(self.open()?.describe()))
     }
 
     /// What the policy is by content, as JSON.
     fn identity(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(&py.detach(|| self.open())?.identity())
+        to_json(&py.detach(|| PyResult::Ok(self.open()?.identity()))?)
     }
 }
 

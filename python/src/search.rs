@@ -98,8 +98,13 @@ pub fn run(
     let threads = terms.threads.unwrap_or(threads::pool()?.current_num_threads());
     let workload = Workload { concurrency: terms.concurrency, threads };
     let interruption = Interruption::default();
-    let mut policy: Box<dyn Policy> = match policy.cast::<NativePolicy>() {
-        Ok(native) => native.get().open()?,
+    // A server of the policy's may be a thread of this interpreter: it has to have its turn while the
+    // policy is opened, asked and closed.
+    let policy: Box<dyn Policy> = match policy.cast::<NativePolicy>() {
+        Ok(native) => {
+            let native = native.get();
+            py.detach(|| native.open())?
+        }
         Err(_) => Box::new(Callable {
             function: policy.clone().unbind(),
             name: terms.policy,
@@ -131,6 +136,7 @@ pub fn run(
     };
     let cells = vec![Searches { plan, jobs }];
     let timings = py.detach(|| {
+        let mut policy = policy;
         watched(&interruption, || {
             catamount_evaluate::driver::search(
                 &environment,
