@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use catamount_policies::{Api, Http, HttpSettings, Ngram, Replay};
+use catamount_policies::{Api, Http, HttpSettings, Ngram, Replay, ServedAdapter};
 use catamount_search::{Fault, Policy, Request, RequestId, Sample};
 use catamount_traces::read_any;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
@@ -57,18 +57,27 @@ impl NativePolicy {
     /// What the policy says of itself.
     fn describe(&self, py: Python<'_>) -> PyResult<String> {
         // A server of the policy's may be a thread of this interpreter: it has to have its turn.
-        py.detach(|| Ok(self.open()?.describe()))
+        py.detach(|| Ok(self.at_rest()?.describe()))
     }
 
     /// What the policy is by content, as JSON.
     fn identity(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(&py.detach(|| PyResult::Ok(self.open()?.identity()))?)
+        to_json(&py.detach(|| PyResult::Ok(self.at_rest()?.identity()))?)
     }
 }
 
 impl NativePolicy {
-    /// Opens the policy.
+    /// Opens the policy for a search.
     pub fn open(&self) -> PyResult<Box<dyn Policy>> {
+        self.opened(true)
+    }
+
+    /// The policy to look at: what it is does not depend on what a server has loaded.
+    fn at_rest(&self) -> PyResult<Box<dyn Policy>> {
+        self.opened(false)
+    }
+
+    fn opened(&self, search: bool) -> PyResult<Box<dyn Policy>> {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
         Ok(match &self.0 {
             Settings::Ngram { traces, temperature } => Box::new(
@@ -105,11 +114,17 @@ impl NativePolicy {
                 let layout = tokenizer.as_deref().map(|model| catamount::layout(Path::new(model)));
                 let adapter = adapter
                     .as_deref()
-                    .map(|folder| catamount::served(Path::new(folder), model.as_deref()));
+                    .map(|folder| catamount::served(Path::new(folder), model.as_deref()))
+                    .transpose()
+                    .map_err(described)?
+                    .map(|adapter| ServedAdapter {
+                        preloaded: adapter.preloaded || !search,
+                        ..adapter
+                    });
                 let settings = HttpSettings {
                     api: if *chat { Api::Chat } else { Api::Completions },
                     layout: layout.transpose().map_err(described)?,
-                    adapter: adapter.transpose().map_err(described)?,
+                    adapter,
                     model: model.clone(),
                     prompt: prompt.clone(),
                     temperature: *temperature,
