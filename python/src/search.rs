@@ -98,8 +98,8 @@ pub fn run(
     let threads = terms.threads.unwrap_or(threads::pool()?.current_num_threads());
     let workload = Workload { concurrency: terms.concurrency, threads };
     let interruption = Interruption::default();
-    // A server of the policy's may be a thread of this interpreter: it has to have its turn while the
-    // policy is opened, asked and closed.
+    // A server of the policy's may be a thread of this interpreter: it has to have its turn while
+    // the policy is opened, asked and closed.
     let policy: Box<dyn Policy> = match policy.cast::<NativePolicy>() {
         Ok(native) => {
             let native = native.get();
