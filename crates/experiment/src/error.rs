@@ -54,6 +54,14 @@ pub enum Error {
         /// What it said.
         source: std::io::Error,
     },
+    /// A file that a step left is not what it left.
+    #[error("{}: not what this version left there; delete it and run again", path.display())]
+    Left {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A file of the study is not what it should be.
     #[error("{}: {reason}", path.display())]
     File {

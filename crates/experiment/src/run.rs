@@ -12,7 +12,8 @@ use catamount_report::{PLAN, PlannedCell, Report, Seeds, StudyPlan, report};
 
 use crate::cells::{self, Sampler};
 use crate::error::{Error, Result, Work};
-use crate::plan::{Plan, Planned};
+use crate::plan::Plan;
+use crate::planned::Planned;
 use crate::stamp::{Stamps, State};
 use crate::step::{Step, Trained, data};
 use crate::study::{Study, say, sweep};
