@@ -88,12 +88,14 @@ pub enum Error {
         count: usize,
     },
     /// A step that was asked for alone needs another.
-    #[error("{step} needs {needed}, which is not done; do that first, or run the whole study")]
+    #[error("{step} needs {needed}, which is {why}; do that first, or run the whole study")]
     Unready {
         /// The step.
         step: String,
         /// What it needs.
         needed: String,
+        /// What is the matter with that.
+        why: String,
     },
     /// There is no such step.
     #[error(

@@ -141,6 +141,15 @@ impl Plan {
         })
     }
 
+    /// The steps whose outputs a step reads: those before it, and the data, which all of them read.
+    pub(crate) fn needs(&self, planned: &Planned) -> impl Iterator<Item = &Planned> {
+        let read = |other: &&Planned| {
+            let data = other.step == Step::Data && planned.step != Step::Data;
+            data || planned.after.contains(&other.key)
+        };
+        self.steps.iter().filter(read)
+    }
+
     /// The cells, in order.
     pub fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.steps.iter().filter_map(|planned| match &planned.step {
