@@ -312,7 +312,7 @@ def test_ctrl_c_ends_a_run_without_python_in_it(theorems, database, tmp_path):
     try:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            run(theorems, database, hopeless, strategy="dfs", budget=1_000_000_000, out=log)
+            run(theorems, database, hopeless, strategy="dfs", budget=1_000_000, out=log)
     finally:
         signal.signal(signal.SIGINT, before)
     assert log.read_bytes() == b""

@@ -81,6 +81,9 @@ pub struct MetamathArguments {
 pub struct SplitArguments {
     /// Traces to split.
     file: PathBuf,
+    /// Take the file as it is, without comparing it with the manifest beside it.
+    #[arg(long)]
+    no_verify: bool,
     #[command(flatten)]
     split: SplitOptions,
 }
@@ -107,7 +110,11 @@ pub fn run(command: &Command) -> Result<()> {
             make(source, arguments.steps, &arguments.split)
         }
         Command::Split(arguments) => {
-            make(Source::Traces(arguments.file.clone()), Steps::ALL, &arguments.split)
+            let source = Source::Traces(arguments.file.clone());
+            if !arguments.no_verify {
+                source.verify()?;
+            }
+            make(source, Steps::ALL, &arguments.split)
         }
         Command::TraceLean(arguments) => trace(arguments),
         Command::Convert { input, output, json } => convert(input, output, *json),

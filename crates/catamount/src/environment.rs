@@ -145,11 +145,13 @@ impl LeanArguments {
     }
 }
 
+/// A limit on time, by the flag that sets it.
 pub fn seconds(value: f64, flag: &str) -> Result<Duration> {
-    match Duration::try_from_secs_f64(value) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => bail!("{flag} is a positive number of seconds, not {value}"),
+    if !(value > 0.0 && value <= Workload::LONGEST) {
+        let longest = Workload::LONGEST;
+        bail!("{flag} is a positive number of seconds up to {longest}, not {value}");
     }
+    Ok(Duration::from_secs_f64(value))
 }
 
 impl Arguments {

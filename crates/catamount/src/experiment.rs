@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use catamount_calibration::Choice;
+use catamount_evaluate::Workload as Searches;
 use catamount_experiment::{
     Error, Experiment, Inputs, Plan, Study, Workload, preset, preset_text, run as run_study, schema,
 };
 use catamount_model::Backend;
 use catamount_report::{CALIBRATIONS, PROVERS};
 
+use crate::arguments::real;
 use crate::cluster::{Address, Cluster};
 use crate::device::{Devices, OnDevice};
 use crate::fleet::{self, Invocation, Work};
@@ -41,7 +43,7 @@ pub struct Arguments {
     ray_objects: bool,
     /// With --ray: move a step to another node after this many seconds without progress.
     #[arg(long, value_name = "SECONDS", requires = "ray", default_value_t = 600.0)]
-    #[arg(value_parser = patience)]
+    #[arg(value_parser = real(1.0, Searches::LONGEST))]
     ray_patience: f64,
     /// With --ray: start N dedicated prover workers, shared by all nodes.
     #[arg(long, value_name = "N", requires = "ray")]
@@ -174,7 +176,7 @@ fn dry_run(
     let mut missing = experiment.missing_data(folder);
     let readable = missing.is_empty();
     missing.extend(experiment.missing_tools());
-    let inputs = if readable { Inputs::at_hand(&experiment, folder)? } else { Inputs::default() };
+    let inputs = Inputs::at_hand(&experiment, folder)?;
     for (experiment, folder) in seeds(experiment, folder) {
         let plan = plan(&experiment, &inputs, scope)?;
         let forecast = arguments.forecast.machines();
@@ -208,11 +210,6 @@ fn dry_run(
 pub fn read(name: &str) -> Result<Experiment> {
     let path = Path::new(name);
     Ok(if path.exists() { Experiment::read(path)? } else { preset(name)? })
-}
-
-fn patience(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 1.0);
-    seconds.ok_or_else(|| format!("`{text}`: seconds are a number of at least 1"))
 }
 
 /// Has studies done by several processes, here or on a cluster, all seeds at once; false if one
@@ -288,11 +285,12 @@ fn on_cluster(
 
 /// The experiment at each of its seeds, with a folder for each; or itself.
 fn seeds(experiment: Experiment, folder: &Path) -> Vec<(Experiment, PathBuf)> {
+    let folders = experiment.folders(folder);
     if experiment.seeds.is_empty() {
-        return vec![(experiment, folder.to_path_buf())];
+        return folders.into_iter().map(|folder| (experiment.clone(), folder)).collect();
     }
-    let at = |&seed: &u64| (experiment.at_seed(seed), folder.join(format!("seed-{seed}")));
-    experiment.seeds.iter().map(at).collect()
+    let at = |(&seed, folder): (&u64, PathBuf)| (experiment.at_seed(seed), folder);
+    experiment.seeds.iter().zip(folders).map(at).collect()
 }
 
 fn plan(experiment: &Experiment, inputs: &Inputs, scope: Scope) -> Result<Plan> {

@@ -93,6 +93,15 @@ impl OnDevice for ModelPolicy<'_> {
     type Output = Box<dyn Policy>;
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<Box<dyn Policy>> {
+        let (batch, tokens) = (self.arguments.batch, self.deployment.max_tokens());
+        let most = Workload::MOST_DECODED;
+        if batch * tokens > most {
+            bail!(
+                "--batch {batch} with --max-tokens {tokens} decodes {} tokens at once; at most \
+                 {most} are allowed",
+                batch * tokens
+            );
+        }
         let (model, tokenizer) =
             model::open(self.name, self.arguments.adapter.as_deref(), &backend)?;
         let config = GeneratorConfig::deployed(

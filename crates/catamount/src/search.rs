@@ -5,6 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use catamount_search::{Deployment, Overrides, ParameterHelp, StrategyKind};
 
+use crate::environment::seconds;
+
 #[derive(clap::Args)]
 pub struct Arguments {
     #[arg(long, required = true, value_delimiter = ',', help = strategies())]
@@ -61,11 +63,7 @@ impl Arguments {
     }
 
     pub fn time_limit(&self) -> Result<Option<Duration>> {
-        let duration = |seconds: f64| match Duration::try_from_secs_f64(seconds) {
-            Ok(duration) if !duration.is_zero() => Ok(duration),
-            _ => bail!("--time-limit is a positive number of seconds, not {seconds}"),
-        };
-        self.time_limit.map(duration).transpose()
+        self.time_limit.map(|limit| seconds(limit, "--time-limit")).transpose()
     }
 }
 

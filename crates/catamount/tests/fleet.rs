@@ -10,7 +10,7 @@ use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
 use common::small::{SMALL, assert_same, results};
-use common::{folder_with, printed, refused, said};
+use common::{flip_a_bit, folder_with, printed, refused, said};
 
 const ONE: &str = "run small.toml --out one --device cpu";
 const TWO: &str = "run small.toml --out two --device cpu:0,cpu:1";
@@ -102,11 +102,24 @@ fn steps_can_be_done_one_by_one_in_an_order_that_makes_sense() {
     assert!(reason.contains("did you mean `warm-up`"), "{reason}");
     for id in &ids {
         said(folder.path(), &step(&format!("--only {id}")));
+        if id == "warm-up" {
+            what_a_step_needs_is_looked_at(folder.path(), &step("--only branch-ce"));
+            said(folder.path(), &step("--only warm-up"));
+        }
     }
     assert!(!said(folder.path(), &step("--only warm-up")).contains("warm-up"), "it is done");
     said(folder.path(), ONE);
     let expected = results(&folder.path().join("one"));
     assert_same(&expected, &results(&folder.path().join("study")), "step by step");
+}
+
+/// A model with a flipped bit trains no branch.
+fn what_a_step_needs_is_looked_at(folder: &Path, branch: &str) {
+    flip_a_bit(&folder.join("study/models/warm-up/model.safetensors"));
+    let reason = refused(folder, branch);
+    assert!(reason.contains("branch ce needs warm-up, which is damaged"), "{reason}");
+    assert!(reason.contains("model.safetensors: changed since it was written"), "{reason}");
+    assert!(!folder.join("study/models/ce").exists());
 }
 
 #[test]

@@ -93,6 +93,10 @@ fn what_cannot_be_searched_is_refused_before_anything_is_done() {
         ("--max-tokens 0", "max_tokens is 0"),
         ("--time-limit -1", "--time-limit is a positive number"),
         ("--time-limit inf", "--time-limit is a positive number"),
+        ("--time-limit 1e19", "--time-limit is a positive number of seconds up to 320000000"),
+        ("--tactic-limit 1e19 --env lean", "--tactic-limit is a positive number"),
+        ("--check-limit 1e19 --env lean", "--check-limit is a positive number"),
+        ("--max-tokens 20000", "a whole number from 1 to 16384"),
         ("--threads 0", "0 is not in 1..=4096"),
         ("--threads 1000000", "1000000 is not in 1..=4096"),
         ("--concurrency 0", "0 is not in 1..=131072"),
@@ -102,6 +106,10 @@ fn what_cannot_be_searched_is_refused_before_anything_is_done() {
         assert!(said.contains(named), "{rest}: {said}");
         assert!(!folder.join("cells").exists(), "{rest}");
     }
+    let endless = refused(folder, &eval("").replace("--budget 16", "--budget 1048577"));
+    assert!(endless.contains("a whole number from 1 to 1048576"), "{endless}");
+    let wide = eval("--batch 16384 --max-tokens 1024").replace("ngram:data/train.jsonl", "model:x");
+    assert!(refused(folder, &wide).contains("16777216 tokens at once"));
     let twice = eval("").replace("--strategy bfs", "--strategy bfs,bfs");
     assert!(refused(folder, &twice).contains("twice"));
 }
@@ -126,7 +134,14 @@ test = "data/test.jsonl"
     let other = eval("").replace("ngram:data/train", "ngram:data/valid");
     for (file, commands) in [
         ("data/train.jsonl", vec![eval(""), "run files.toml".into(), "train files.toml".into()]),
-        ("data/test.jsonl", vec![other, "score --model none data/test.jsonl".into()]),
+        (
+            "data/test.jsonl",
+            vec![
+                other,
+                "score --model none data/test.jsonl".into(),
+                "data split data/test.jsonl --out parts".into(),
+            ],
+        ),
     ] {
         let path = folder.join(file);
         let kept = fs::read_to_string(&path).unwrap();

@@ -56,6 +56,9 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// Another process writes the folder.
+    #[error(transparent)]
+    Locked(#[from] catamount_base::LockError),
     /// Traces cannot be read, split or written.
     #[error(transparent)]
     Traces(#[from] catamount_traces::Error),

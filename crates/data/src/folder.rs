@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use catamount_base::AtomicFile;
+use catamount_base::{AtomicFile, Lock};
 use catamount_traces::{Manifest, Trace, jsonl};
 
 use crate::error::{Error, Result};
@@ -11,9 +11,11 @@ use crate::error::{Error, Result};
 /// The parts, in the order in which they are counted everywhere.
 pub(crate) const PARTS: [&str; 3] = ["train", "valid", "test"];
 
-/// A folder being written.
+/// A folder being written, by nobody else meanwhile: the parts of two splits would leak into each
+/// other.
 pub(crate) struct Folder {
     path: PathBuf,
+    lock: Lock,
     files: Vec<AtomicFile>,
     counts: [usize; 3],
     steps: [usize; 3],
@@ -21,13 +23,13 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub fn create(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(Error::io(path))?;
+        let lock = Lock::take(path)?;
         let create = |part: &str| {
             let path = file(path, part);
             AtomicFile::create(&path).map_err(Error::io(&path))
         };
         let files = PARTS.into_iter().map(create).collect::<Result<_>>()?;
-        Ok(Folder { path: path.to_path_buf(), files, counts: [0; 3], steps: [0; 3] })
+        Ok(Folder { path: path.to_path_buf(), lock, files, counts: [0; 3], steps: [0; 3] })
     }
 
     /// Adds a trace to one of the [`PARTS`].
@@ -42,7 +44,7 @@ impl Folder {
     /// Puts the files in place without the traces that were refused, and then the manifest. Until
     /// that stands, the folder does not count as made. One without any trace is refused.
     pub fn finish(self, refused: &HashSet<&str>, mut manifest: Manifest) -> Result<[usize; 3]> {
-        let Folder { path, files, mut counts, mut steps } = self;
+        let Folder { path, lock, files, mut counts, mut steps } = self;
         if counts == [0; 3] {
             return Err(Error::Nothing { folder: path });
         }
@@ -56,6 +58,7 @@ impl Folder {
             manifest.add(&path, &name, counts[part], steps[part])?;
         }
         manifest.write(&path)?;
+        drop(lock);
         Ok(counts)
     }
 }
@@ -85,6 +88,18 @@ mod tests {
     use catamount_traces::{Step, Theorem};
 
     use super::*;
+
+    /// Two splits of one library that are written at once would put theorems that one trains on
+    /// where the other holds them out, each file sound by itself.
+    #[test]
+    fn a_folder_has_one_writer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Folder::create(folder.path()).expect("created");
+        let Err(error) = Folder::create(folder.path()) else { panic!("two writers") };
+        assert!(error.to_string().contains("is being written by process"), "{error}");
+        drop(first);
+        Folder::create(folder.path()).expect("free again");
+    }
 
     #[test]
     fn what_the_verifier_refuses_is_not_written_and_not_counted() {

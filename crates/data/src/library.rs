@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catamount_lean::{Corpus, Host, Lean, Options, Recipe, write_bundled_library};
 use catamount_metamath::{Database, Metamath};
-use catamount_search::Environment;
+use catamount_search::{Environment, Identity};
 
 use crate::error::{Error, Result};
 
@@ -46,6 +46,18 @@ impl Library {
             return Ok(Arc::new(Metamath::new(Database::open(database_path(database)?)?)));
         }
         Ok(Arc::new(Lean::new(self.lean()?)?))
+    }
+
+    /// What the prover on this library is by content, as [`Environment::identity`] says it, without
+    /// starting it or writing anything.
+    pub fn identity(&self) -> Result<Identity> {
+        Ok(match self {
+            Library::Metamath { database } => {
+                Metamath::identity_of(&Database::content_of(database_path(database)?)?, false)
+            }
+            Library::LeanBundled { .. } => Options::default().identity_of_bundled()?,
+            Library::LeanProject { .. } | Library::LeanCorpus { .. } => self.lean()?.identity()?,
+        })
     }
 
     /// How Lean is set up for this library; Metamath needs none of it.

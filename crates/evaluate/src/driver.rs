@@ -93,8 +93,12 @@ impl Workload {
     pub const MOST_SEARCHES: usize = 1 << 17;
     /// Samples decoded together at most.
     pub const LARGEST_BATCH: usize = 1 << 14;
+    /// Tokens of all samples decoded together at most.
+    pub const MOST_DECODED: usize = 1 << 23;
     /// Threads that talk to the prover at most.
     pub const MOST_THREADS: usize = 1 << 12;
+    /// The longest limit on time, in seconds, ten years: longer is no limit at all.
+    pub const LONGEST: f64 = 3.2e8;
 }
 
 /// Searches cells with one policy, in their order and without a pause between them, handing each

@@ -1,5 +1,6 @@
 //! What a cell is a function of. Two runs with one identity give one log; whatever else differs
-//! (device, threads, batch, paths, build) changes no outcome and is no part of it.
+//! (threads, paths, build) changes no outcome and is no part of it. Of a device its arithmetic is a
+//! part, and, where it pads, the rows that it computes at once; elsewhere a batch is none.
 
 use catamount_base::Content;
 use catamount_search::{Deployment, Identity};

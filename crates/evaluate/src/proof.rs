@@ -111,7 +111,8 @@ impl Proof {
             wanted: Vec::new(),
             choices: 0,
             started,
-            deadline: limit.map(|limit| started + limit),
+            // What no clock reaches is no limit.
+            deadline: limit.and_then(|limit| started.checked_add(limit)),
             counts: Counts { prover, ..Counts::default() },
             axioms: Vec::new(),
             tree,

@@ -43,7 +43,7 @@ pub enum LogError {
     },
     /// A manifest is not one.
     #[error(
-        "{}: not a cell's manifest ({reason}); another version of Catamount may have written it: \
+        "{}: not a cell's manifest ({source}); another version of Catamount may have written it: \
          run the cell again, or read it with that version",
         path.display()
     )]
@@ -51,7 +51,7 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
         /// What was wrong with it.
-        reason: String,
+        source: serde_json::Error,
     },
 }
 
@@ -318,5 +318,5 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LogError>
     let text =
         fs::read(path).map_err(|source| LogError::Read { path: path.to_path_buf(), source })?;
     serde_json::from_slice(&text)
-        .map_err(|error| LogError::Manifest { path: path.to_path_buf(), reason: error.to_string() })
+        .map_err(|source| LogError::Manifest { path: path.to_path_buf(), source })
 }

@@ -11,7 +11,8 @@ use catamount_model::{Backend, Generator, GeneratorConfig, load_adapter};
 use catamount_search::{Deployment, Policy};
 
 use crate::error::{Error, Result, Work};
-use crate::plan::{Plan, Planned};
+use crate::plan::Plan;
+use crate::planned::Planned;
 use crate::step::{Cell, Step, Trained, WARM_UP, part};
 use crate::study::Study;
 use crate::time;

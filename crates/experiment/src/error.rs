@@ -54,6 +54,14 @@ pub enum Error {
         /// What it said.
         source: std::io::Error,
     },
+    /// A file that a step left is not what it left.
+    #[error("{}: not what this version left there; delete it and run again", path.display())]
+    Left {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A file of the study is not what it should be.
     #[error("{}: {reason}", path.display())]
     File {
@@ -80,12 +88,14 @@ pub enum Error {
         count: usize,
     },
     /// A step that was asked for alone needs another.
-    #[error("{step} needs {needed}, which is not done; do that first, or run the whole study")]
+    #[error("{step} needs {needed}, which is {why}; do that first, or run the whole study")]
     Unready {
         /// The step.
         step: String,
         /// What it needs.
         needed: String,
+        /// What is the matter with that.
+        why: String,
     },
     /// There is no such step.
     #[error(

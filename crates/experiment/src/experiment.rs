@@ -13,7 +13,6 @@ use catamount_traces::{Origin, Split, Steps};
 use catamount_train::{Probabilities, Recipe};
 
 use crate::file::{Cells, ExperimentFile, TokenizerKind};
-use crate::step::{Fit, Trial};
 
 /// One study.
 #[derive(Clone, Debug, PartialEq)]
@@ -281,6 +280,14 @@ impl Experiment {
         }
     }
 
+    /// The folders of its studies, in a folder: one for each of several seeds, or that itself.
+    pub fn folders(&self, folder: &Path) -> Vec<PathBuf> {
+        match self.seeds[..] {
+            [] => vec![folder.to_path_buf()],
+            _ => self.seeds.iter().map(|seed| folder.join(format!("seed-{seed}"))).collect(),
+        }
+    }
+
     /// The same experiment at one seed: of the split (unless it has its own), of initialisation, of
     /// both recipes and of every search.
     pub fn at_seed(&self, seed: u64) -> Experiment {
@@ -393,22 +400,6 @@ impl ObjectiveChoice {
     pub(crate) fn surrogate(&self, budget: u64) -> Surrogate {
         let pass = self.objective == Objective::Pass;
         Surrogate::new(self.objective, if pass { (budget / 4).max(1) } else { budget })
-    }
-
-    /// The surrogate's fit for a deployed budget: to searches under the strategy that the objective
-    /// models, or under all that are deployed if it models none.
-    pub(crate) fn fit(
-        &self,
-        evaluation: &Evaluation,
-        budget: u64,
-    ) -> std::result::Result<Fit, SettingError> {
-        let mut strategies: Vec<StrategyKind> = StrategyKind::owning(self.objective).collect();
-        if strategies.is_empty() {
-            strategies.clone_from(&evaluation.strategies);
-        }
-        let trial = |strategy| Ok(Trial { deployment: self.deployment(strategy, budget)? });
-        let trials = strategies.into_iter().map(trial).collect::<Result<_, SettingError>>()?;
-        Ok(Fit { objective: self.objective, budget, trials })
     }
 
     /// How the probabilities its weights are computed from are made beforehand, if they are.

@@ -23,6 +23,9 @@ pub use self::objectives::{
 };
 pub use self::policy::PolicyFile;
 
+/// Settings of a deployment that have a place of their own in the file.
+pub(crate) const ELSEWHERE: [&str; 4] = ["budget", "temperature", "max_tokens", "distinct"];
+
 /// One study: data, a warm-up, one branch for each objective, and the searches that compare them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -59,7 +62,7 @@ pub struct ExperimentFile {
     /// Cross-fitted probabilities: parts of the training traces, each of which is judged by a model
     /// trained on the others.
     #[serde(default = "folds")]
-    #[schemars(range(min = 2, max = crate::parse::FOLDS))]
+    #[schemars(range(min = 2, max = crate::limits::FOLDS))]
     pub folds: usize,
     /// What the branches are trained with.
     #[schemars(length(min = 1))]
@@ -191,19 +194,19 @@ pub struct ModelFile {
     pub base: Option<String>,
     /// A new model's width.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = crate::parse::WIDEST))]
+    #[schemars(range(min = 1, max = crate::limits::WIDEST))]
     pub hidden: Option<usize>,
     /// A new model's blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = crate::parse::DEEPEST))]
+    #[schemars(range(min = 1, max = crate::limits::DEEPEST))]
     pub layers: Option<usize>,
     /// Tokens in a new model's vocabulary.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = crate::parse::VOCABULARY))]
+    #[schemars(range(min = 1, max = crate::limits::VOCABULARY))]
     pub vocab: Option<usize>,
     /// A new model's longest sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 2, max = crate::parse::POSITIONS))]
+    #[schemars(range(min = 2, max = crate::limits::POSITIONS))]
     pub positions: Option<usize>,
     /// A new model's tokenizer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,7 +232,7 @@ pub struct EvaluationFile {
     #[schemars(schema_with = "strategies")]
     pub strategies: Vec<StrategyKind>,
     /// Expansions per theorem.
-    #[schemars(length(min = 1), inner(range(min = 1, max = crate::parse::BUDGET)))]
+    #[schemars(length(min = 1), inner(range(min = 1, max = crate::limits::BUDGET)))]
     pub budgets: Vec<u64>,
     /// Which (objective, strategy) pairs.
     pub cells: Cells,
@@ -247,26 +250,26 @@ pub struct EvaluationFile {
     /// Sample no tactic twice at a node.
     pub distinct: bool,
     /// Longest tactic, in tokens.
-    #[schemars(range(min = 1, max = crate::parse::TACTIC))]
+    #[schemars(range(min = 1, max = crate::limits::TACTIC))]
     pub max_tokens: usize,
     /// Searches in flight.
-    #[schemars(range(min = 1, max = crate::parse::CONCURRENCY))]
+    #[schemars(range(min = 1, max = crate::limits::CONCURRENCY))]
     pub concurrency: usize,
     /// Samples decoded together.
-    #[schemars(range(min = 1, max = crate::parse::BATCH))]
+    #[schemars(range(min = 1, max = crate::limits::BATCH))]
     pub batch: usize,
     /// Theorems (the first of the pool) whose whole search trees are kept for the viewer.
     pub trees: usize,
     /// At most so many validation theorems are searched to fit surrogates to.
-    #[schemars(range(min = LEAST_THEOREMS, max = crate::parse::TRIALS))]
+    #[schemars(range(min = LEAST_THEOREMS, max = crate::limits::TRIALS))]
     pub trials: usize,
     /// Wall-clock cap per search, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = crate::parse::LONGEST), extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = crate::limits::LONGEST), extend("exclusiveMinimum" = 0))]
     pub time_limit: Option<f64>,
     /// Wall-clock cap per theorem over all strategies of one objective, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = crate::parse::LONGEST), extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = crate::limits::LONGEST), extend("exclusiveMinimum" = 0))]
     pub theorem_time_limit: Option<f64>,
     /// The strategies' parameters.
     #[serde(default)]
@@ -309,7 +312,7 @@ fn parameters(_: &mut SchemaGenerator) -> Schema {
     let own = StrategyKind::ALL.into_iter().flat_map(StrategyKind::parameters);
     let common = Deployment::common_parameters()
         .into_iter()
-        .filter(|parameter| !crate::parse::ELSEWHERE.contains(&parameter.key.as_str()));
+        .filter(|parameter| !ELSEWHERE.contains(&parameter.key.as_str()));
     let properties: serde_json::Map<String, serde_json::Value> =
         common.chain(own).map(|parameter| (parameter.key.clone(), schema_of(&parameter))).collect();
     json_schema!({ "type": "object", "additionalProperties": false, "properties": properties })

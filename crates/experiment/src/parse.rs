@@ -11,32 +11,13 @@ mod policy;
 use std::path::Path;
 
 use catamount_base::nearest;
-use catamount_evaluate::Workload;
-use catamount_policies::HttpSettings;
 
-pub(crate) use self::checks::LONGEST;
 use self::checks::{Checked, Refusal, between, once, refuse};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, ModelChoice, PriorChoice};
 use crate::file::{ExperimentFile, ObjectiveName};
+use crate::limits::FOLDS;
 use crate::locate::Layout;
-
-// The largest sizes that are not taken for a slip of the pen. Memory is asked for by all of them.
-pub(crate) const WIDEST: usize = 1 << 14;
-pub(crate) const DEEPEST: usize = 256;
-pub(crate) const VOCABULARY: usize = 1 << 20;
-pub(crate) const POSITIONS: usize = 1 << 18;
-pub(crate) const BUDGET: u64 = 1 << 20;
-pub(crate) const TACTIC: usize = 1 << 14;
-pub(crate) const BATCH: usize = Workload::LARGEST_BATCH;
-pub(crate) const CONCURRENCY: usize = Workload::MOST_SEARCHES;
-pub(crate) const FOLDS: usize = 20;
-pub(crate) const REQUESTS: usize = HttpSettings::MOST_REQUESTS;
-pub(crate) const TRIALS: usize = 1_000_000;
-pub(crate) const SHARE: f64 = 4.0;
-
-/// Settings of a deployment that have a place of their own in the file.
-pub(crate) const ELSEWHERE: [&str; 4] = ["budget", "temperature", "max_tokens", "distinct"];
 
 impl Experiment {
     /// Reads a file.

@@ -2,7 +2,6 @@
 //! everything its outcome depends on.
 
 mod cells;
-mod describe;
 mod training;
 
 use catamount_base::Content;
@@ -10,25 +9,13 @@ use catamount_objective::Objective;
 use catamount_report::TUNED;
 use serde_json::json;
 
-use self::cells::{deployed, searched};
+use self::cells::{deployed, held_out};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
 use crate::file::AUTO;
 use crate::inputs::Inputs;
+use crate::planned::Planned;
 use crate::step::{Cell, Chosen, Step, Trained};
-
-/// A step of a plan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
-    /// What it is.
-    pub step: Step,
-    /// Its name for people.
-    pub name: String,
-    /// Hash of everything that its outcome depends on.
-    pub key: String,
-    /// The keys of the steps that must be done before.
-    pub after: Vec<String>,
-}
 
 /// All steps, in an order in which they can be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,17 +58,17 @@ impl Plan {
         } else {
             Vec::new()
         };
-        let searched = searched(experiment);
+        let held_out = held_out(experiment, &roots.searched);
         let mut all = Vec::new();
         for (cell, branch) in cells {
-            let inputs = json!([searched, cell.deployment]);
+            let inputs = json!([held_out, cell.deployment]);
             all.push(plan.push(Step::Cell(cell), &[&branch], inputs));
         }
         for (tournament, key) in tournaments {
             for (objective, control) in [(TUNED, true), (AUTO, false)] {
                 let (objective, tournament) = (objective.to_string(), tournament.clone());
                 let chosen = Step::Chosen(Chosen { objective, tournament, control });
-                all.push(plan.push(chosen, &[&key], searched.clone()));
+                all.push(plan.push(chosen, &[&key], held_out.clone()));
             }
         }
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -100,7 +87,7 @@ impl Plan {
                 let (prior, temperature) =
                     (PriorChoice::Fitted, experiment.file.evaluation.temperature);
                 let choice = experiment.choice(name, objective, budget, prior, temperature)?;
-                plan.fit(experiment, &choice, budget, &roots.warm_up)?;
+                plan.fit(experiment, &choice, budget, &roots)?;
             }
         }
         Ok(plan)
@@ -152,6 +139,15 @@ impl Plan {
             let hint = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
             Error::NoStep { id: id.to_string(), hint }
         })
+    }
+
+    /// The steps whose outputs a step reads: those before it, and the data, which all of them read.
+    pub(crate) fn needs(&self, planned: &Planned) -> impl Iterator<Item = &Planned> {
+        let read = |other: &&Planned| {
+            let data = other.step == Step::Data && planned.step != Step::Data;
+            data || planned.after.contains(&other.key)
+        };
+        self.steps.iter().filter(read)
     }
 
     /// The cells, in order.

@@ -12,7 +12,8 @@ use catamount_report::{PLAN, PlannedCell, Report, Seeds, StudyPlan, report};
 
 use crate::cells::{self, Sampler};
 use crate::error::{Error, Result, Work};
-use crate::plan::{Plan, Planned};
+use crate::plan::Plan;
+use crate::planned::Planned;
 use crate::stamp::{Stamps, State};
 use crate::step::{Step, Trained, data};
 use crate::study::{Study, say, sweep};
@@ -49,29 +50,33 @@ pub fn prepare(folder: &Path, plan: &Plan, verify: bool) -> Result<()> {
 }
 
 /// Does exactly these steps of a plan, in its order; what they need must be there. What is done
-/// already is not done again.
+/// already is not done again. With `verify`, both are compared with the hashes in their stamps.
 pub fn run_steps<B: Backend>(
     study: &Study<'_, B>,
     plan: &Plan,
     steps: &[&Planned],
+    verify: bool,
 ) -> Result<Option<Report>> {
     let stamps = Stamps::new(study.folder);
-    let ours = |key: &String| steps.iter().any(|planned| planned.key == *key);
     let mut outstanding = Vec::new();
     for planned in steps {
-        let before = plan.steps.iter().filter(|other| planned.after.contains(&other.key));
-        for needed in before.filter(|needed| !ours(&needed.key)) {
-            // A report shows what there is, and says what is missing.
-            if planned.step != Step::Report && !stamps.is_done(needed) {
-                let (step, needed) = (planned.name.clone(), needed.name.clone());
-                return Err(Error::Unready { step, needed });
-            }
-        }
         if planned.step == Step::Report {
+            // It shows what there is, and says what is missing.
             write_plan(study, plan)?;
             calibrating::collect(study, plan).map_err(|failure| failure.in_step("report"))?;
+            outstanding.push(*planned);
+            continue;
         }
-        if planned.step == Step::Report || !stamps.is_done(planned) {
+        for needed in plan.needs(planned).filter(|needed| !steps.contains(needed)) {
+            let why = match stamps.state(needed, verify) {
+                State::Done => continue,
+                State::Outstanding => "not done".to_string(),
+                State::Damaged(damage) => format!("damaged ({})", damage[0]),
+            };
+            let (step, needed) = (planned.name.clone(), needed.name.clone());
+            return Err(Error::Unready { step, needed, why });
+        }
+        if is_outstanding(&stamps, planned, verify)? {
             outstanding.push(*planned);
         }
     }
@@ -82,18 +87,9 @@ pub fn run_steps<B: Backend>(
 fn outstanding<'a>(stamps: &Stamps<'_>, plan: &'a Plan, verify: bool) -> Result<Vec<&'a Planned>> {
     let mut outstanding = Vec::new();
     for planned in &plan.steps {
-        match stamps.state(planned, verify) {
-            // It takes seconds and is always made anew.
-            _ if planned.step == Step::Report => outstanding.push(planned),
-            State::Done => {}
-            State::Outstanding => outstanding.push(planned),
-            State::Damaged(damage) => {
-                for damage in &damage {
-                    say(format!("{damage}; {} is made again", planned.name));
-                }
-                stamps.replace(planned, &damage)?;
-                outstanding.push(planned);
-            }
+        // A report takes seconds and is always made anew.
+        if planned.step == Step::Report || is_outstanding(stamps, planned, verify)? {
+            outstanding.push(planned);
         }
     }
     let done = plan.steps.len() - outstanding.len();
@@ -101,6 +97,21 @@ fn outstanding<'a>(stamps: &Stamps<'_>, plan: &'a Plan, verify: bool) -> Result<
         say(format!("{done} of {} steps are up to date", plan.steps.len()));
     }
     Ok(outstanding)
+}
+
+/// Whether a step is not done, or not any more: what is damaged is moved away, to be made again.
+fn is_outstanding(stamps: &Stamps<'_>, planned: &Planned, verify: bool) -> Result<bool> {
+    match stamps.state(planned, verify) {
+        State::Done => Ok(false),
+        State::Outstanding => Ok(true),
+        State::Damaged(damage) => {
+            for damage in &damage {
+                say(format!("{damage}; {} is made again", planned.name));
+            }
+            stamps.replace(planned, &damage)?;
+            Ok(true)
+        }
+    }
 }
 
 /// A run in progress.

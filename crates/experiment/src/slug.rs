@@ -37,7 +37,7 @@ pub(crate) fn slug(name: &str) -> String {
 }
 
 /// Names that the study itself uses beside those of objectives.
-const RESERVED: [&str; 1] = [crate::step::WARM_UP];
+const RESERVED: [&str; 1] = [catamount_report::WARM_UP];
 
 /// Digits of the hash.
 const HASH: usize = 8;

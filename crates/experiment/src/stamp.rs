@@ -12,7 +12,7 @@ use catamount_base::{Checksums, Damage, is_inside};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::plan::Planned;
+use crate::planned::Planned;
 use crate::step::Step;
 
 const STAMP: &str = "stamp.json";

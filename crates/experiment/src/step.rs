@@ -16,6 +16,11 @@ use crate::slug::slug;
 /// Where the training of the warm-up and of the branches is written.
 const TRAINING: &str = "training";
 
+/// Where cells and trials are searched, each with a manifest beside its log.
+pub(crate) const SEARCHED: [&str; 2] = [CELLS, CALIBRATION];
+const CELLS: &str = "cells";
+const CALIBRATION: &str = "calibration";
+
 /// What a study consists of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -270,7 +275,7 @@ impl Trial {
     /// The log of the searches.
     pub(crate) fn log(&self) -> PathBuf {
         let (of, how) = (of(&self.deployment, "-"), sampled(&self.deployment, "-"));
-        Path::new("calibration").join(format!("{of}-{how}.jsonl"))
+        Path::new(CALIBRATION).join(format!("{of}-{how}.jsonl"))
     }
 }
 
@@ -292,7 +297,7 @@ impl Fit {
     /// What was found.
     pub(crate) fn found(&self) -> PathBuf {
         let name = format!("fit-{}-n{}-{}.json", self.objective, self.budget, self.sampled("-"));
-        Path::new("calibration").join(name)
+        Path::new(CALIBRATION).join(name)
     }
 }
 
@@ -321,7 +326,7 @@ impl Chosen {
 
     /// The log.
     pub(crate) fn log(&self) -> PathBuf {
-        Path::new("cells").join(format!("{}.jsonl", self.slug()))
+        Path::new(CELLS).join(format!("{}.jsonl", self.slug()))
     }
 }
 
@@ -353,7 +358,7 @@ impl Cell {
 
     /// The log.
     pub(crate) fn log(&self) -> PathBuf {
-        Path::new("cells").join(format!("{}.jsonl", self.slug()))
+        Path::new(CELLS).join(format!("{}.jsonl", self.slug()))
     }
 }
 

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result, Work};
 use crate::experiment::{Experiment, ModelChoice};
-use crate::plan::Planned;
+use crate::planned::Planned;
 use crate::step::{Trained, part};
 
 /// A study's folder, open for writing.
@@ -108,7 +108,7 @@ impl<'a, B: Backend> Study<'a, B> {
         let path = self.path(inside);
         let text = std::fs::read(&path).map_err(Error::io(&path))?;
         let found = serde_json::from_slice(&text);
-        Ok(found.map_err(|error| Error::File { path, reason: error.to_string() })?)
+        Ok(found.map_err(|source| Error::Left { path, source })?)
     }
 
     /// Leaves something in a file of the study, whole or not at all.

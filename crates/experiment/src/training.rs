@@ -15,7 +15,7 @@ use crate::error::{Error, Work};
 use crate::experiment::{Experiment, ModelChoice, PriorChoice};
 use crate::file::TokenizerKind;
 use crate::inputs::Inputs;
-use crate::step::{Branch, Trained, part};
+use crate::step::{Branch, Fit, Trained, part};
 use crate::study::{Study, say};
 
 /// Held-out traces that a run is measured on, at most.
@@ -102,7 +102,7 @@ pub(crate) fn branch<B: Backend>(study: &Study<'_, B>, branch: &Branch) -> Work<
         PriorChoice::None => choice.surrogate(branch.budget),
         PriorChoice::Given(prior) => choice.surrogate(branch.budget).with_prior(prior)?,
         PriorChoice::Fitted => {
-            let fit = choice.fit(&study.experiment.evaluation, branch.budget);
+            let fit = Fit::of(choice, &study.experiment.evaluation, branch.budget);
             let clock = calibrating::clock(study, &fit.map_err(Error::Deployment)?)?;
             clock.surrogate(choice.objective, branch.budget)?
         }

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::Path;
 
+use catamount_base::Content;
+
 macro_rules! library {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../library/", $name)))),*] };
 }
@@ -29,4 +31,10 @@ pub fn write_bundled_library(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The hash of the library, as of any other: names and contents, in the order of the names.
+pub(crate) fn content() -> Content {
+    let file = |(name, text): &(&str, &str)| [name.to_string(), Content::of(text).to_string()];
+    Content::of_texts(FILES.iter().flat_map(file))
 }

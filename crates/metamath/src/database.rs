@@ -79,9 +79,13 @@ impl Database {
     /// position.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = std::fs::read(path)
-            .map_err(|reason| Error::Unreadable { path: path.to_path_buf(), reason })?;
-        Self::from_text(path, text)
+        Self::from_text(path, read(path)?)
+    }
+
+    /// The [`Database::content`] of a file, without verifying anything in it.
+    pub fn content_of(path: impl AsRef<Path>) -> Result<Content, Error> {
+        let path = path.as_ref();
+        source::content_of(path, read(path)?)
     }
 
     /// Opens a database held in memory; `path` is for messages, and for files it includes.
@@ -287,6 +291,10 @@ impl Database {
 pub(crate) struct Scratch {
     tokens: Vec<Token>,
     chart: Chart,
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|reason| Error::Unreadable { path: path.to_path_buf(), reason })
 }
 
 /// The beginning of a text that may be a megabyte long, for messages.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use catamount_base::Content;
 use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup, StateId, Verdict};
 use catamount_traces::Theorem;
 use rayon::prelude::*;
@@ -55,6 +56,13 @@ impl Metamath {
             .collect()
     }
 
+    /// What the prover on a database of this content is.
+    pub fn identity_of(content: &Content, allows_unproved: bool) -> Identity {
+        Identity::new("metamath")
+            .with("database", content)
+            .with("unproved theorems allowed", allows_unproved)
+    }
+
     /// The theorem of a record, which must say of it what the database says.
     fn find(&self, label: &str, statement: &str) -> Result<AssertionId, String> {
         let theorem = self.database.theorem(label).map_err(|error| error.to_string())?;
@@ -101,9 +109,7 @@ impl Environment for Metamath {
     }
 
     fn identity(&self) -> Identity {
-        Identity::new("metamath")
-            .with("database", self.database.content())
-            .with("unproved theorems allowed", self.database.allows_unproved())
+        Metamath::identity_of(self.database.content(), self.database.allows_unproved())
     }
 
     fn setup(&self) -> Option<Setup> {

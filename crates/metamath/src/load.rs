@@ -1,10 +1,8 @@
 //! From metamath-rs's statements to terms.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use catamount_base::Content;
 use metamath_rs::scopeck::{Frame, Hyp};
 use metamath_rs::statement::{StatementRef, StatementType};
 use rayon::prelude::*;
@@ -14,17 +12,8 @@ use crate::assertion::{Assertion, AssertionId, Mandatory, SLOT};
 use crate::axioms;
 use crate::database::{Database, Meaning, Unsupported};
 use crate::grammar::{Chart, Element, Grammar, Token};
+use crate::source::content;
 use crate::term::{Node, Nodes};
-
-/// The hash of the text, file by file.
-fn content(source: &metamath_rs::Database) -> Content {
-    let mut seen = HashSet::new();
-    let texts = source.statements().filter_map(|statement| {
-        let segment = statement.segment();
-        seen.insert(segment.id.0).then(|| Content::of(segment.buffer.as_slice()).to_string())
-    });
-    Content::of_texts(texts)
-}
 
 /// Builds the tables of a verified database.
 pub(crate) fn load(path: &Path, source: metamath_rs::Database) -> Database {

@@ -1,9 +1,10 @@
 //! metamath-rs's view of a database: parsing, verification, and its complaints as text.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use annotate_snippets::Renderer;
-use catamount_base::guarded;
+use catamount_base::{Content, guarded};
 use metamath_rs::database::DbOptions;
 use metamath_rs::diag::Diagnostic;
 
@@ -48,17 +49,42 @@ pub(crate) fn verified(path: &Path, text: Vec<u8>) -> Result<metamath_rs::Databa
             },
         }
     })
-    .unwrap_or_else(|_| {
-        Err(inconsistent(1, "metamath-rs gave up on it; `metamath` can say more".to_owned()))
-    })
+    .unwrap_or_else(|_| Err(gave_up(path)))
 }
 
 /// Parses and verifies, keeping whatever is wrong for [`complaints`].
 pub(crate) fn verify(name: String, text: Vec<u8>) -> metamath_rs::Database {
-    let mut source = metamath_rs::Database::new(DbOptions::default());
-    source.parse(name.clone(), vec![(name, text)]);
+    let mut source = parse(name, text);
     source.verify_pass();
     source
+}
+
+fn parse(name: String, text: Vec<u8>) -> metamath_rs::Database {
+    let mut source = metamath_rs::Database::new(DbOptions::default());
+    source.parse(name.clone(), vec![(name, text)]);
+    source
+}
+
+/// The hash of a database's text and of what it includes, which only parsing tells; nothing is
+/// verified.
+pub(crate) fn content_of(path: &Path, text: Vec<u8>) -> Result<Content, Error> {
+    let name = path.to_string_lossy().into_owned();
+    guarded(|| content(&parse(name, text))).map_err(|_| gave_up(path))
+}
+
+/// The hash of the text, file by file.
+pub(crate) fn content(source: &metamath_rs::Database) -> Content {
+    let mut seen = HashSet::new();
+    let texts = source.statements().filter_map(|statement| {
+        let segment = statement.segment();
+        seen.insert(segment.id.0).then(|| Content::of(segment.buffer.as_slice()).to_string())
+    });
+    Content::of_texts(texts)
+}
+
+fn gave_up(path: &Path) -> Error {
+    let first = "metamath-rs gave up on it; `metamath` can say more".to_owned();
+    Error::Inconsistent { path: path.to_path_buf(), errors: 1, first }
 }
 
 /// The errors (not the warnings) of a database; none if it is sound. Only the first is written out:

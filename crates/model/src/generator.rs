@@ -453,7 +453,11 @@ impl<B: Backend> Policy for Generator<B> {
     }
 
     fn identity(&self) -> Identity {
-        self.identity.clone().with("arithmetic", self.model.backend.arithmetic())
+        let identity = self.identity.clone().with("arithmetic", self.model.backend.arithmetic());
+        match self.decoding.fixed_rows() {
+            Some(rows) => identity.with("rows of a step", rows),
+            None => identity,
+        }
     }
 }
 

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use catamount_evaluate::Log;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::names::{Objective, strategy_label};
 use crate::outcomes::key;
@@ -110,14 +109,19 @@ impl Seen {
     }
 }
 
+/// What is read of a line of metrics while a study runs.
+#[derive(Deserialize)]
+struct Step {
+    step: u64,
+    steps: u64,
+}
+
 /// How far one model's training has come, by its last whole measurement.
 fn last_step(path: &Path) -> Option<LiveTraining> {
     let text = std::fs::read_to_string(path).ok()?;
-    let last: Value = text.lines().rev().find_map(|line| serde_json::from_str(line).ok())?;
+    let lines = text.lines().rev();
+    let Step { step, steps } = lines.flat_map(serde_json::from_str).next()?;
     let name = path.file_name()?.to_string_lossy();
-    Some(LiveTraining {
-        name: name.strip_suffix(".metrics.jsonl").unwrap_or(&name).to_owned(),
-        step: last.get("step")?.as_u64()?,
-        steps: last.get("steps")?.as_u64()?,
-    })
+    let name = name.strip_suffix(".metrics.jsonl").unwrap_or(&name).to_owned();
+    Some(LiveTraining { name, step, steps })
 }

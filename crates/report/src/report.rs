@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use catamount_base::Lock;
 use serde::Serialize;
 
 use crate::figures::{self, Drawn};
@@ -55,7 +56,12 @@ pub(crate) fn make(dir: &Path, served: Served) -> Result<Made, ReportError> {
 ///
 /// `DIR/cells/` holds the logs; `DIR/training/*.metrics.jsonl`, `DIR/plan.json`,
 /// `DIR/scores/*.reading.json`, `DIR/calibration.json` and trees are used where they are there.
+///
+/// Whoever else is writing it is waited for: it takes seconds.
 pub fn report(dir: &Path) -> Result<Report, ReportError> {
+    // A folder that is no study is not written to.
+    Run::open(dir)?;
+    let _lock = Lock::wait(&dir.join(".report.lock"))?;
     let Made { run, tables, figures, html } = make(dir, Served::No)?;
     let out = dir.join("report");
     let mut files = Vec::new();

@@ -44,6 +44,9 @@ pub enum ReportError {
         /// What was wrong.
         reason: String,
     },
+    /// The folder could not be taken for writing.
+    #[error(transparent)]
+    Lock(#[from] catamount_base::LockError),
     /// A figure could not be saved.
     #[error(transparent)]
     Figure(#[from] catamount_figure::SaveError),

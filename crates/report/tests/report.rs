@@ -4,7 +4,10 @@ mod synthetic;
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
+use catamount_base::Lock;
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_report::{ReportError, report};
 use synthetic::{Plan, demonstrated, manifest, record, theorem, write_cell, write_run};
@@ -208,6 +211,23 @@ fn several_seeds_are_pooled() {
         "{}",
         made.tables[0].caption
     );
+}
+
+/// What two wrote at once would be of neither.
+#[test]
+fn a_report_waits_for_whoever_is_writing_one() {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &Plan::default());
+    let other = Lock::wait(&dir.path().join(".report.lock")).unwrap();
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| tell.send(report(dir.path()).map(drop)).unwrap());
+        let early = told.recv_timeout(Duration::from_secs(2));
+        assert!(early.is_err() && !dir.path().join("report").exists(), "it did not wait");
+        drop(other);
+    });
+    told.recv().unwrap().unwrap();
+    assert!(dir.path().join("report/index.html").exists());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, HashSet};
 
 use catamount_objective::Objective;
 
-use crate::kind::Method;
+use crate::kind::{Family, Method};
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
@@ -49,6 +49,7 @@ impl Method for BestFirstSettings {
     // One recurrence serves best-first and depth-first search.
     const OBJECTIVE: Objective = Objective::Bfs;
     const ALSO: &'static [Objective] = &[Objective::Dfs];
+    const FAMILY: Family = Family::Batches;
     const PARAMETERS: &'static [Parameter<Self>] = &[
         Parameter::whole(
             "beam",

@@ -40,7 +40,7 @@ const DEFAULT: Common = Common {
 const COMMON: &[Parameter<Common>] = &[
     Parameter::whole(
         "budget",
-        1..=1_000_000_000,
+        1..=Deployment::MOST_EXPANSIONS,
         "expansions per theorem: sampled tactics, each with its check",
         |s| s.budget,
         |s, v| s.budget = v,
@@ -74,7 +74,7 @@ const COMMON: &[Parameter<Common>] = &[
     ),
     Parameter::whole(
         "max_tokens",
-        1..=1_000_000,
+        1..=Deployment::LONGEST_TACTIC,
         "longest tactic, in tokens",
         |s| s.max_tokens as u64,
         |s, v| s.max_tokens = v as usize,
@@ -82,6 +82,12 @@ const COMMON: &[Parameter<Common>] = &[
 ];
 
 impl Deployment {
+    // The largest sizes that are not taken for a slip of the pen.
+    /// The largest budget.
+    pub const MOST_EXPANSIONS: u64 = 1 << 20;
+    /// The most tokens that a tactic may have.
+    pub const LONGEST_TACTIC: u64 = 1 << 14;
+
     /// A strategy at a budget, otherwise the paper's.
     pub fn new(strategy: StrategyKind, budget: u64) -> Result<Self, SettingError> {
         let deployment = Deployment { strategy: strategy.settings(), common: DEFAULT };

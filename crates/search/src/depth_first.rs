@@ -8,7 +8,7 @@
 use catamount_objective::Objective;
 
 use crate::descent::descend;
-use crate::kind::Method;
+use crate::kind::{Family, Method};
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
@@ -48,6 +48,9 @@ macro_rules! variant {
             const LABEL: &'static str = $label;
             const OBJECTIVE: Objective = $objective;
             const ALSO: &'static [Objective] = $also;
+            const FAMILY: Family = Family::DepthFirst;
+            // Levin scores are made of probabilities.
+            const CHOICES_MOVE: bool = matches!($how, Backtrack::Levin);
             const PARAMETERS: &'static [Parameter<Self>] = &[];
 
             fn strategy(&self) -> Box<dyn Strategy> {

@@ -1,10 +1,21 @@
 //! The deployed strategies. A new one is a file, which says everything about it ([`Method`]), and a
-//! line at the end of this one.
+//! line in the list of this one.
 
 use catamount_objective::Objective;
 
-use crate::parameter::{Parameter, SettingError, Value};
+use crate::parameter::{Parameter, ParameterHelp, SettingError, Value};
 use crate::strategy::Strategy;
+
+/// What a strategy does with its samples, as far as the weights of its traces show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Begins again at the root after a miss.
+    Rollouts,
+    /// Samples one tactic at a time, and goes back after a miss.
+    DepthFirst,
+    /// Spends several samples at a node, whatever comes of them.
+    Batches,
+}
 
 /// What a strategy's file says about it; implemented by the strategy's parameters.
 pub trait Method: Clone + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
@@ -16,6 +27,11 @@ pub trait Method: Clone + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     const OBJECTIVE: Objective;
     /// Others whose surrogate models it as well.
     const ALSO: &'static [Objective] = &[];
+    /// What it does with its samples.
+    const FAMILY: Family;
+    /// Whether the chances of its own random choices are a smooth function of the policy's
+    /// probabilities: derivatives then cannot be carried along with a search.
+    const CHOICES_MOVE: bool = false;
     /// Its parameters.
     const PARAMETERS: &'static [Parameter<Self>];
     /// A search that starts at the root.
@@ -49,44 +65,72 @@ pub(crate) fn get<M: Method>(method: &M) -> Vec<(String, Value)> {
 /// Makes the two enumerations of a list of strategies: `StrategyKind`, which is a name, and
 /// `StrategySettings`, which has the parameters too.
 macro_rules! strategies {
-    ($($variant:ident = $method:ty),+ $(,)?) => {
+    ($($(#[$only:meta])? $variant:ident = $method:ty),+ $(,)?) => {
         /// A deployed strategy.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum StrategyKind {
-            $(#[doc = concat!("See [`", stringify!($method), "`].")] $variant),+
+            $(
+                $(#[$only])?
+                #[doc = concat!("See [`", stringify!($method), "`].")]
+                $variant
+            ),+
         }
 
         /// A strategy with its parameters.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) enum StrategySettings {
-            $($variant($method)),+
+            $($(#[$only])? $variant($method)),+
         }
 
         impl StrategyKind {
             /// Every strategy, in the paper's order.
-            pub const ALL: [StrategyKind; [$(stringify!($variant)),+].len()] =
-                [$(StrategyKind::$variant),+];
+            pub const ALL: [StrategyKind; [$($(#[$only])? stringify!($variant)),+].len()] =
+                [$($(#[$only])? StrategyKind::$variant),+];
 
             /// Its name on command lines, in files and in logs.
             pub fn name(self) -> &'static str {
-                match self { $(StrategyKind::$variant => <$method as $crate::Method>::NAME),+ }
+                match self {
+                    $($(#[$only])? StrategyKind::$variant => <$method as $crate::Method>::NAME),+
+                }
             }
 
             /// Its name in tables and figures.
             pub fn label(self) -> &'static str {
-                match self { $(StrategyKind::$variant => <$method as $crate::Method>::LABEL),+ }
+                match self {
+                    $($(#[$only])? StrategyKind::$variant => <$method as $crate::Method>::LABEL),+
+                }
             }
 
             /// The objective whose surrogate models it.
             pub fn objective(self) -> $crate::Objective {
-                match self { $(StrategyKind::$variant => <$method as $crate::Method>::OBJECTIVE),+ }
+                match self {
+                    $($(#[$only])? StrategyKind::$variant => {
+                        <$method as $crate::Method>::OBJECTIVE
+                    }),+
+                }
+            }
+
+            /// What it does with its samples.
+            pub fn family(self) -> $crate::Family {
+                match self {
+                    $($(#[$only])? StrategyKind::$variant => <$method as $crate::Method>::FAMILY),+
+                }
+            }
+
+            /// Whether the chances of its own random choices move with the policy's probabilities.
+            pub fn choices_move(self) -> bool {
+                match self {
+                    $($(#[$only])? StrategyKind::$variant => {
+                        <$method as $crate::Method>::CHOICES_MOVE
+                    }),+
+                }
             }
 
             /// Whether an objective's surrogate models it: its own, and those that it shares a
             /// recurrence with.
             pub fn is_modelled_by(self, objective: $crate::Objective) -> bool {
                 let also = match self {
-                    $(StrategyKind::$variant => <$method as $crate::Method>::ALSO),+
+                    $($(#[$only])? StrategyKind::$variant => <$method as $crate::Method>::ALSO),+
                 };
                 self.objective() == objective || also.contains(&objective)
             }
@@ -98,27 +142,26 @@ macro_rules! strategies {
 
             /// Its parameters, by their whole names, with what they may be.
             pub fn parameters(self) -> Vec<$crate::ParameterHelp> {
-                match self { $(StrategyKind::$variant => {
-                    let prefix = concat_name(<$method as $crate::Method>::NAME);
-                    let default = <$method>::default();
-                    <$method as $crate::Method>::PARAMETERS
-                        .iter()
-                        .map(|parameter| parameter.describe(&prefix, &default))
-                        .collect()
-                }),+ }
+                match self {
+                    $($(#[$only])? StrategyKind::$variant => described::<$method>()),+
+                }
             }
 
             /// The strategy with the paper's parameters.
             pub(crate) fn settings(self) -> StrategySettings {
                 match self {
-                    $(StrategyKind::$variant => StrategySettings::$variant(<$method>::default())),+
+                    $($(#[$only])? StrategyKind::$variant => {
+                        StrategySettings::$variant(<$method>::default())
+                    }),+
                 }
             }
         }
 
         impl StrategySettings {
             pub(crate) fn kind(&self) -> StrategyKind {
-                match self { $(StrategySettings::$variant(_) => StrategyKind::$variant),+ }
+                match self {
+                    $($(#[$only])? StrategySettings::$variant(_) => StrategyKind::$variant),+
+                }
             }
 
             pub(crate) fn set(
@@ -127,19 +170,25 @@ macro_rules! strategies {
                 value: &$crate::Value,
             ) -> Option<Result<(), $crate::SettingError>> {
                 match self {
-                    $(StrategySettings::$variant(method) => $crate::kind::set(method, key, value)),+
+                    $($(#[$only])? StrategySettings::$variant(method) => {
+                        $crate::kind::set(method, key, value)
+                    }),+
                 }
             }
 
             pub(crate) fn get(&self) -> Vec<(String, $crate::Value)> {
                 match self {
-                    $(StrategySettings::$variant(method) => $crate::kind::get(method)),+
+                    $($(#[$only])? StrategySettings::$variant(method) => {
+                        $crate::kind::get(method)
+                    }),+
                 }
             }
 
             pub(crate) fn strategy(&self) -> Box<dyn $crate::Strategy> {
                 match self {
-                    $(StrategySettings::$variant(method) => $crate::Method::strategy(method)),+
+                    $($(#[$only])? StrategySettings::$variant(method) => {
+                        $crate::Method::strategy(method)
+                    }),+
                 }
             }
         }
@@ -158,9 +207,10 @@ macro_rules! strategies {
     };
 }
 
-/// What stands before the names of a strategy's parameters.
-fn concat_name(name: &str) -> String {
-    format!("{name}_")
+/// The parameters of a method, by their whole names, with what they may be.
+fn described<M: Method>() -> Vec<ParameterHelp> {
+    let (prefix, default) = (format!("{}_", M::NAME), M::default());
+    M::PARAMETERS.iter().map(|parameter| parameter.describe(&prefix, &default)).collect()
 }
 
 /// A strategy's name that is none.
@@ -206,17 +256,20 @@ strategies! {
     Rdfs = crate::Rdfs,
     Vdfs = crate::Vdfs,
     Mcts = crate::MonteCarloSettings,
+    #[cfg(test)]
+    Broad = tests::broad::Broad,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Deployment;
 
     /// What a file of a new strategy holds: iterative broadening at the root, here in one test.
-    mod broad {
+    pub(super) mod broad {
         use catamount_objective::Objective;
 
-        use crate::kind::Method;
+        use crate::kind::{Family, Method};
         use crate::parameter::Parameter;
         use crate::strategy::{Choose, Expand, Strategy};
         use crate::tree::{NodeId, Reached, Tree};
@@ -237,6 +290,7 @@ mod tests {
             const LABEL: &'static str = "Broad";
             const OBJECTIVE: Objective = Objective::Pass;
             const ALSO: &'static [Objective] = &[Objective::Mcts];
+            const FAMILY: Family = Family::Batches;
             const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::whole(
                 "width",
                 1..=9,
@@ -271,47 +325,41 @@ mod tests {
         }
     }
 
-    /// The same list with one line more: everything else follows from the strategy's file.
-    mod longer {
-        use super::super::concat_name;
-
-        strategies! {
-            Bfs = crate::BestFirstSettings,
-            Broad = super::broad::Broad,
-        }
-    }
-
+    /// Its line is in the list itself: what holds of every strategy holds of it, in every test of
+    /// this crate.
     #[test]
     fn a_new_strategy_is_a_file_and_a_line() {
-        let kind: longer::StrategyKind = "broad".parse().unwrap();
+        let kind: StrategyKind = "broad".parse().unwrap();
         assert_eq!((kind.name(), kind.label()), ("broad", "Broad"));
-        assert!(longer::StrategyKind::ALL.contains(&kind));
-        assert_eq!(kind.objective(), Objective::Pass);
-        assert_eq!(longer::StrategyKind::owning(Objective::Pass).collect::<Vec<_>>(), [kind]);
+        assert_eq!((kind.objective(), kind.family()), (Objective::Pass, Family::Batches));
+        assert!(!kind.choices_move() && StrategyKind::Vdfs.choices_move());
+        let owning: Vec<_> = StrategyKind::owning(Objective::Pass).collect();
+        assert_eq!(owning, [StrategyKind::Pass, kind], "it shares its objective");
         let models = |objective: &Objective| kind.is_modelled_by(*objective);
         let modelling: Vec<Objective> = Objective::ALL.into_iter().filter(models).collect();
         assert_eq!(modelling, [Objective::Pass, Objective::Mcts]);
         let help = &kind.parameters()[0];
         assert_eq!((help.key.as_str(), &help.default), ("broad_width", &Some(Value::Whole(3))));
-        let mut settings = kind.settings();
-        assert_eq!(settings.kind(), kind);
-        let refused = settings.set("broad_width", &Value::Whole(10)).unwrap().unwrap_err();
+        let mut deployment = Deployment::new(kind, 8).unwrap();
+        let refused = deployment.set("broad_width", &Value::Whole(10)).unwrap_err();
         assert!(refused.to_string().contains("from 1 to 9"), "{refused}");
-        assert_eq!(settings.set("bfs_beam", &Value::Whole(2)), None, "not its own");
-        settings.set("broad_width", &Value::Whole(5)).unwrap().unwrap();
-        assert_eq!(settings.get(), [("broad_width".to_string(), Value::Whole(5))]);
-        let mut search = crate::Search::new(settings.strategy(), 8, 2);
+        assert!(deployment.set("bfs_beam", &Value::Whole(2)).is_err(), "not its own");
+        deployment.set("broad_width", &Value::Whole(5)).unwrap();
+        let written = serde_json::to_string(&deployment).unwrap();
+        assert!(written.contains("\"broad_width\":5"), "{written}");
+        assert_eq!(serde_json::from_str::<Deployment>(&written).unwrap(), deployment);
         let expand = crate::Expand { node: crate::NodeId::ROOT, samples: 5 };
-        assert_eq!(search.ask(&mut |_| 0), crate::Ask::Expand(vec![expand]));
+        assert_eq!(deployment.search().ask(&mut |_| 0), crate::Ask::Expand(vec![expand]));
     }
 
     #[test]
     fn names_are_read_back_and_near_ones_are_guessed() {
         for kind in StrategyKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
-            assert_eq!(kind.objective().name(), kind.name(), "the two halves share a name");
             assert!(kind.is_modelled_by(kind.objective()), "{kind}");
-            assert_eq!(StrategyKind::owning(kind.objective()).collect::<Vec<_>>(), [kind]);
+            // The two halves of a strategy share a name; whoever joins them comes after them.
+            let first = StrategyKind::owning(kind.objective()).next().unwrap();
+            assert_eq!(first.name(), kind.objective().name());
         }
         assert!(StrategyKind::Bfs.is_modelled_by(Objective::Dfs));
         assert!(!StrategyKind::Pass.is_modelled_by(Objective::Bfs));

@@ -33,7 +33,7 @@ pub use deployment::{Deployment, Overrides};
 pub use depth_first::{Backtrack, DepthFirst, Dfs, Rdfs, Vdfs};
 pub use environment::{Checked, Environment, Fault, Session, Setup, StateId, Verdict};
 pub use identity::Identity;
-pub use kind::{Method, StrategyKind, UnknownStrategy};
+pub use kind::{Family, Method, StrategyKind, UnknownStrategy};
 pub use monte_carlo::{MonteCarlo, MonteCarloSettings};
 pub use parameter::{Allowed, Parameter, ParameterHelp, SettingError, Value};
 pub use pass::{Pass, PassSettings};

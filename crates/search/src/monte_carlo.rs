@@ -6,7 +6,7 @@
 
 use catamount_objective::Objective;
 
-use crate::kind::Method;
+use crate::kind::{Family, Method};
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
@@ -28,6 +28,7 @@ impl Method for MonteCarloSettings {
     const NAME: &'static str = "mcts";
     const LABEL: &'static str = "MCTS";
     const OBJECTIVE: Objective = Objective::Mcts;
+    const FAMILY: Family = Family::Batches;
     const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::real(
         "exploration",
         0.0..=1e6,

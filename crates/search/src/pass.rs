@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use catamount_objective::Objective;
 
 use crate::descent::descend;
-use crate::kind::Method;
+use crate::kind::{Family, Method};
 use crate::parameter::Parameter;
 use crate::strategy::{Choose, Expand, Strategy};
 use crate::tree::{NodeId, Reached, Tree};
@@ -31,6 +31,7 @@ impl Method for PassSettings {
     const NAME: &'static str = "pass";
     const LABEL: &'static str = "Pass@N";
     const OBJECTIVE: Objective = Objective::Pass;
+    const FAMILY: Family = Family::Rollouts;
     const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::whole(
         "batch",
         1..=65_536,

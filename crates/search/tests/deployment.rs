@@ -15,7 +15,7 @@ fn what_a_setting_cannot_be_is_refused_by_name_and_range() {
         ("temperature = nan", "0.001 to 1000"),
         ("top_p = 1.5", "0.001 to 1"),
         ("max_tokens = 0", "1 to"),
-        ("max_tokens = 9999999999", "1 to 1000000"),
+        ("max_tokens = 9999999999", "1 to 16384"),
         ("max_depth = 0", "1 to"),
         ("bfs_beam = 0", "1 to 65536"),
         ("bfs_samples = -4", "1 to 65536"),
@@ -29,7 +29,10 @@ fn what_a_setting_cannot_be_is_refused_by_name_and_range() {
         let key = text.split(' ').next().unwrap();
         assert!(error.contains(key) && error.contains(range), "{text}: {error}");
     }
-    assert!(Deployment::new(StrategyKind::Bfs, 0).unwrap_err().to_string().contains("budget is 0"));
+    for budget in [0, Deployment::MOST_EXPANSIONS + 1] {
+        let error = Deployment::new(StrategyKind::Bfs, budget).unwrap_err().to_string();
+        assert!(error.contains(&format!("budget is {budget}; it must be")), "{error}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The true weights w*_t = d log J^A / d log p_t under proportional reallocation
 //! (eq:search_elasticity), from the exact J^A.
 
-use catamount_search::{Deployment, StrategyKind};
+use catamount_search::Deployment;
 
 use crate::explore::{ExploreError, exact_success, explore};
 use crate::tree::ProofTree;
@@ -20,12 +20,12 @@ pub struct Deployed {
 
 /// J^A and w* for every budget up to the deployment's.
 ///
-/// The derivative is carried along with every configuration, whatever the strategy, but for `vdfs`:
-/// its random choices are themselves a smooth function of p, so its weights come from
+/// The derivative is carried along with every configuration, whatever the strategy, but where its
+/// own random choices are a smooth function of p, as those of `vdfs`: weights then come from
 /// [`by_differences`]. `bfs` and `mcts` compare scores that depend on p; where two of them tie J^A
 /// jumps, and between such points, where there is a derivative, this is it.
 pub fn deployed(tree: &ProofTree, deployment: &Deployment) -> Result<Deployed, ExploreError> {
-    if deployment.strategy() == StrategyKind::Vdfs {
+    if deployment.strategy().choices_move() {
         return by_differences(tree, deployment);
     }
     let explored = explore(tree, deployment)?;

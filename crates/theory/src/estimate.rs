@@ -1,7 +1,7 @@
 //! Monte Carlo estimates of J^A and of its derivatives, for trees and budgets that cannot be
 //! followed exactly.
 
-use catamount_search::{Answer, Ask, Deployment, Finish, Reached, StrategyKind, Stream};
+use catamount_search::{Answer, Ask, Deployment, Finish, Reached, Stream};
 
 use crate::environment::draw;
 use crate::tree::{Leads, ProofTree};
@@ -21,7 +21,8 @@ pub struct Estimate {
     /// J^A, without bias.
     pub success: Measured,
     /// dJ^A / d log p_t, without bias: the mean over runs of success times the score of everything
-    /// sampled. None for `vdfs`, whose own choices move with p in a way the runs do not show.
+    /// sampled. None for a strategy such as `vdfs`, whose own choices move with p in a way the runs
+    /// do not show.
     pub derivatives: Option<Vec<Measured>>,
     /// w*_t: the ratio of the two, with a bias of the order of one over the number of runs.
     pub weights: Option<Vec<Measured>>,
@@ -61,7 +62,7 @@ pub fn estimate(tree: &ProofTree, deployment: &Deployment, runs: u64, seed: u64)
         let residual = square - 2.0 * weight * sum + weight * weight * proved;
         Measured { value: weight, error: residual.max(0.0).sqrt() / proved }
     });
-    let known = deployment.strategy() != StrategyKind::Vdfs;
+    let known = !deployment.strategy().choices_move();
     Estimate {
         success: Measured { value: success, error: error(success, proved) },
         weights: known.then(|| weights.collect()),

@@ -26,7 +26,7 @@ pub struct ObjectiveFile {
     pub name: Option<String>,
     /// Expansions to train for; every evaluation budget in turn if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = crate::parse::BUDGET))]
+    #[schemars(range(min = 1, max = crate::limits::BUDGET))]
     pub budget: Option<u64>,
     /// The off-trace prior: what a miss is believed to cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,7 +244,7 @@ fn trained_temperature(_: &mut SchemaGenerator) -> Schema {
 
 fn shares(_: &mut SchemaGenerator) -> Schema {
     let items = serde_json::json!({
-        "type": "number", "exclusiveMinimum": 0, "maximum": crate::parse::SHARE,
+        "type": "number", "exclusiveMinimum": 0, "maximum": crate::limits::SHARE,
     });
     json_schema!({ "type": "array", "items": items })
 }

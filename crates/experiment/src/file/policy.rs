@@ -34,11 +34,11 @@ pub struct PolicyFile {
     pub stop: Vec<String>,
     /// Requests under way at once.
     #[serde(default = "concurrency")]
-    #[schemars(range(min = 1, max = crate::parse::REQUESTS))]
+    #[schemars(range(min = 1, max = crate::limits::REQUESTS))]
     pub concurrency: usize,
     /// Longest wait for one answer, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = crate::parse::LONGEST), extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = crate::limits::LONGEST), extend("exclusiveMinimum" = 0))]
     pub timeout: Option<f64>,
     /// How many times to retry a request after a temporary failure.
     #[serde(default = "retries")]

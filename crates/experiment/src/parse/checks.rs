@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Ten years, in seconds: longer is no limit at all.
-pub(crate) const LONGEST: f64 = 3.2e8;
+use crate::limits::LONGEST;
 
 /// A setting that cannot be followed.
 pub(super) struct Refusal {

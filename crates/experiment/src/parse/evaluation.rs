@@ -1,15 +1,15 @@
 //! `[evaluation]`: how models are deployed, and on what.
 
 use catamount_calibration::LEAST_THEOREMS;
+use catamount_evaluate::Workload;
 use catamount_search::{Overrides, SettingError, Value};
 
 use super::checks::{Checked, Refusal, between, once, positive, refuse, seconds};
-use super::{BATCH, BUDGET, CONCURRENCY, ELSEWHERE, TACTIC, TRIALS};
 use crate::experiment::Evaluation;
-use crate::file::EvaluationFile;
+use crate::file::{ELSEWHERE, EvaluationFile};
+use crate::limits::{BATCH, BUDGET, CONCURRENCY, TACTIC, TRIALS};
 
-/// Tokens being decoded at once.
-const DECODED: usize = 1 << 23;
+const DECODED: usize = Workload::MOST_DECODED;
 
 pub(super) fn evaluation(file: &EvaluationFile) -> Checked<Evaluation> {
     let mut overrides = Overrides::default();

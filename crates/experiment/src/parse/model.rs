@@ -4,9 +4,9 @@ use catamount_model::Config;
 use catamount_train::Recipe;
 
 use super::checks::{Checked, between, refuse};
-use super::{DEEPEST, POSITIONS, VOCABULARY, WIDEST};
 use crate::experiment::ModelChoice;
 use crate::file::ModelFile;
+use crate::limits::{DEEPEST, POSITIONS, VOCABULARY, WIDEST};
 
 /// Parameters of a new model.
 const LARGEST: f64 = 2e10;

@@ -11,12 +11,13 @@ use catamount_train::{Probabilities, Recipe};
 
 use super::checks::{Checked, Refusal, between, once, refuse};
 use super::evaluation::setting;
-use super::{BUDGET, SHARE};
 use crate::experiment::{Data, Evaluation, ObjectiveChoice, PriorChoice, TraceChoice, Tune, label};
 use crate::file::{
     AUTO, DataFile, DeployedTemperature, ExperimentFile, ObjectiveFile, ObjectiveName, PriorFile,
     SamplingFile, TemperatureFile, TuneFile,
 };
+use crate::limits::{BUDGET, SHARE};
+use crate::step::Fit;
 
 pub(super) fn objectives(
     experiment: &ExperimentFile,
@@ -77,7 +78,7 @@ pub(super) fn objectives(
             }
             if prior == PriorChoice::Fitted {
                 for budget in choice.budgets(&evaluation.budgets) {
-                    let fit = choice.fit(evaluation, budget);
+                    let fit = Fit::of(&choice, evaluation, budget);
                     fit.map_err(|error| setting(&key("prior"), error))?;
                 }
             }

@@ -1,9 +1,9 @@
 //! `[policy]`: the server that samples.
 
-use super::REQUESTS;
 use super::checks::{Checked, between, refuse, seconds};
 use crate::experiment::{ModelChoice, Server};
 use crate::file::ExperimentFile;
+use crate::limits::REQUESTS;
 use crate::server::TIMEOUT;
 
 pub(super) fn policy(file: &ExperimentFile, model: &ModelChoice) -> Checked<Option<Server>> {

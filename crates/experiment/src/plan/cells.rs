@@ -1,14 +1,15 @@
 //! What is planned after the branches: tournaments, and where each model is searched.
 
 use catamount_search::Deployment;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Plan;
 use super::training::Roots;
 use crate::candidates;
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice};
-use crate::file::Cells;
+use crate::file::{Cells, PolicyFile};
+use crate::inputs::Inputs;
 use crate::step::{Step, Tournament, Trained};
 
 impl Plan {
@@ -38,13 +39,8 @@ impl Plan {
                 }
                 let contenders = candidates::contenders(experiment, &deployment, &models)?;
                 let file = &experiment.file;
-                let settings = json!([
-                    deployment,
-                    file.tune,
-                    file.evaluation.steps.to_string(),
-                    file.evaluation.time_limit,
-                    experiment.seed,
-                ]);
+                let settings =
+                    json!([deployment, file.tune, file.evaluation.time_limit, roots.searched,]);
                 let tournament = Tournament { deployment, contenders };
                 let after: Vec<&str> = after.iter().map(String::as_str).collect();
                 let step = Step::Tournament(tournament.clone());
@@ -76,17 +72,30 @@ pub(super) fn deployed(
     Ok(deployments)
 }
 
-/// Everything that a cell's outcome depends on besides its model and deployment.
-pub(super) fn searched(experiment: &Experiment) -> serde_json::Value {
+/// What a cell's outcome depends on besides its model, its deployment and what all searches share.
+pub(super) fn held_out(experiment: &Experiment, searched: &Value) -> Value {
     let evaluation = &experiment.file.evaluation;
-    let searched = json!([
-        [json!(evaluation.limit), json!(evaluation.steps.to_string()), json!(evaluation.trees)],
+    json!([
+        [json!(evaluation.limit), json!(evaluation.trees)],
         [evaluation.time_limit, evaluation.theorem_time_limit],
-        experiment.seed,
-    ]);
-    // Another sampler gives other samples.
-    match &experiment.file.policy {
-        Some(policy) => json!([searched, policy]),
-        None => searched,
-    }
+        searched,
+    ])
+}
+
+/// What the outcome of every search of a study depends on: lengths of theorems, seed, prover, and
+/// who samples.
+pub(super) fn searched(experiment: &Experiment, inputs: &Inputs) -> Value {
+    let steps = experiment.evaluation.steps.to_string();
+    let sampler = match &experiment.file.policy {
+        Some(policy) => server(policy),
+        None => Value::Null,
+    };
+    json!([steps, experiment.seed, inputs.prover, sampler])
+}
+
+/// Of a server, what makes its samples what they are. How often and for how long it is asked is
+/// nothing that they depend on.
+fn server(policy: &PolicyFile) -> Value {
+    let PolicyFile { url, model, adapters, chat, prompt, stop, grouped, .. } = policy;
+    json!([url, model, adapters, chat, prompt, stop, grouped])
 }

@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::presets::{PRESETS, preset};
+use crate::step::Fit;
 
 #[test]
 fn no_two_steps_of_a_preset_share_a_name_a_key_or_a_file() {
@@ -27,7 +28,7 @@ fn what_a_base_holds_is_in_the_keys() {
                 }\nmodel = { base = \"b\" }\n";
     let experiment = Experiment::parse(text, "x.toml").unwrap();
     let of = |base: &str| {
-        let inputs = Inputs { source: "source".into(), base: Some(base.into()) };
+        let inputs = Inputs { base: Some(base.into()), ..Inputs::named("source") };
         Plan::new(&experiment, &inputs).unwrap().steps
     };
     let (one, other) = (of("one"), of("other"));
@@ -153,7 +154,7 @@ fn fitted_objectives_have_the_temperature_of_their_searches() {
     for planned in &plan.steps {
         let Step::Branch(branch) = &planned.step else { continue };
         if branch.objective.prior == PriorChoice::Fitted {
-            let fit = branch.objective.fit(&demo.evaluation, branch.budget).unwrap();
+            let fit = Fit::of(&branch.objective, &demo.evaluation, branch.budget).unwrap();
             assert_eq!(branch.objective.temperature, fit.temperature(), "{}", planned.name);
         }
     }
@@ -161,22 +162,71 @@ fn fitted_objectives_have_the_temperature_of_their_searches() {
 
 #[test]
 fn a_change_reaches_what_depends_on_it_and_nothing_else() {
-    let before = preset("demo").unwrap();
-    let keys = |experiment: &Experiment| {
-        let plan = Plan::new(experiment, &crate::Inputs::named("source")).unwrap();
-        plan.steps.into_iter().map(|planned| (planned.name, planned.key)).collect::<Vec<_>>()
-    };
-    let text = PRESETS[0].2;
-    let changed = |old: &str, new: &str| {
-        let after = Experiment::parse(&text.replace(old, new), "demo.toml").unwrap();
-        let pairs = keys(&before).into_iter().zip(keys(&after));
-        let changed = pairs.filter(|((_, old), (_, new))| old != new);
-        changed.map(|((name, _), _)| name).collect::<Vec<String>>()
-    };
-    let limit = changed("limit = 220", "limit = 221");
+    let limit = changed(PRESETS[0].2, "limit = 220", "limit = 221");
     assert!(limit.iter().all(|name| name.starts_with("cell") || name == "report"), "{limit:?}");
     // Longer held-out theorems are not in data that were extracted without them.
-    let steps = changed("steps = \"2-5\"", "steps = \"2-15\"");
+    let steps = changed(PRESETS[0].2, "steps = \"2-5\"", "steps = \"2-15\"");
     assert!(steps.contains(&"data".to_string()), "{steps:?}");
-    assert_eq!(changed("concurrency = 220", "concurrency = 64"), Vec::<String>::new());
+    let concurrency = changed(PRESETS[0].2, "concurrency = 220", "concurrency = 64");
+    assert_eq!(concurrency, Vec::<String>::new());
+    // Where files are does not count where their contents do; of what kind they are does.
+    assert_eq!(changed(PRESETS[0].2, "\"set.mm\"", "\"/elsewhere/set.mm\""), Vec::<String>::new());
+    let project = "environment = \"lean\"\nproject = \"here\"\ntraces = \"here/x.jsonl\"\n";
+    let text = format!("{SERVED}[data]\n{project}");
+    assert_eq!(changed(&text, "\"here", "\"b/c"), Vec::<String>::new());
+    let parts = "train = \"x.jsonl\"\nvalid = \"x.jsonl\"\ntest = \"x.jsonl\"";
+    let parts = changed(&text, "traces = \"here/x.jsonl\"", parts);
+    assert!(parts.contains(&"data".to_string()), "{parts:?}");
+    // A server's samples are what it was asked for, however often and for however long.
+    for (old, new) in [("concurrency = 8", "concurrency = 80"), ("timeout = 9", "timeout = 90")] {
+        assert_eq!(changed(&text, old, new), Vec::<String>::new(), "{new}");
+    }
+    assert_eq!(changed(&text, "retries = 2", "retries = 7"), Vec::<String>::new());
+    for (old, new) in
+        [("a-model", "b-model"), ("grouped = false", "grouped = true"), ("host", "guest")]
+    {
+        let changed = changed(&text, old, new);
+        for step in ["trial bfs n64 t0.8", "tune bfs n64", "cell ce bfs n64", "report"] {
+            assert!(changed.contains(&step.to_string()), "{new}: {step} is not in {changed:?}");
+        }
+        for step in ["data", "warm-up", "branch ce"] {
+            assert!(!changed.contains(&step.to_string()), "{new}: {step} is in {changed:?}");
+        }
+    }
+}
+
+/// Searches by a server, of everything that is searched.
+const SERVED: &str = r#"
+name = "n"
+model = { base = "b" }
+warm_up = { lora = { rank = 4 } }
+branch = { lora = { rank = 4 } }
+objectives = [
+    { objective = "ce" },
+    { objective = "bfs", prior = "fitted" },
+    { objective = "auto" },
+]
+evaluation = { strategies = ["bfs"], budgets = [64] }
+
+[policy]
+url = "http://host:8000"
+concurrency = 8
+timeout = 9
+retries = 2
+grouped = false
+adapters = { ce = "a-model" }
+
+"#;
+
+/// The steps whose keys a change in an experiment's file changes.
+fn changed(text: &str, old: &str, new: &str) -> Vec<String> {
+    assert!(text.contains(old), "{old}");
+    let keys = |text: &str| {
+        let experiment = Experiment::parse(text, "x.toml").unwrap();
+        let plan = Plan::new(&experiment, &Inputs::named("source")).unwrap();
+        plan.steps.into_iter().map(|planned| (planned.name, planned.key)).collect::<Vec<_>>()
+    };
+    let pairs = keys(text).into_iter().zip(keys(&text.replace(old, new)));
+    let changed = pairs.filter(|(old, new)| old != new);
+    changed.map(|((name, _), _)| name).collect()
 }

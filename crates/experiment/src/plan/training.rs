@@ -1,20 +1,25 @@
 //! What is planned up to the branches: data, warm-up, fits, scores.
 
+use std::path::Path;
+
+use catamount_data::{Making, Source};
 use catamount_train::Probabilities;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Plan;
+use super::cells::searched;
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
 use crate::inputs::Inputs;
-use crate::step::{Branch, Fold, Scoring, Step, Trained};
+use crate::step::{Branch, Fit, Fold, Scoring, Step, Trained};
 
 /// What every model of a study goes back to: the keys of the data and of the warm-up, and the
-/// settings that the latter is trained with.
+/// settings that the latter is trained with; and what all searches share.
 pub(super) struct Roots {
     pub data: String,
     pub warm_up: String,
-    pub ancestor: serde_json::Value,
+    pub ancestor: Value,
+    pub searched: Value,
 }
 
 impl Plan {
@@ -22,30 +27,17 @@ impl Plan {
     pub(super) fn begun(experiment: &Experiment, inputs: &Inputs) -> (Self, Roots) {
         let mut plan = Plan { steps: Vec::new() };
         let (file, seed) = (&experiment.file, experiment.seed);
-        let split = experiment.split_seed.unwrap_or(seed);
-        // A recipe names its commit; where its checkout lies does not matter.
-        let project = match &file.data.corpus {
-            Some(corpus) => json!({ "corpus": corpus }),
-            None => json!(file.data.project),
-        };
-        let from = json!([
-            file.data.environment,
-            file.data.database,
-            file.data.first,
-            project,
-            [&file.data.traces, &file.data.train, &file.data.valid, &file.data.test],
-            file.data.source,
-            file.data.split.to_string(),
-            experiment.lengths().to_string(),
-        ]);
-        let data = plan.push(Step::Data, &[], json!([from, split, inputs.source]));
+        let data = plan.push(Step::Data, &[], json!([making(experiment), inputs.source]));
         let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
-        let mut ancestor = vec![json!(file.model), json!(file.warm_up), json!(seed), trained_on];
         // What a base is called does not say what it is.
-        ancestor.extend(inputs.base.as_ref().map(|base| json!(base)));
-        let ancestor = json!(ancestor);
+        let model = match &inputs.base {
+            Some(content) => json!({ "base": content }),
+            None => json!(file.model),
+        };
+        let ancestor = json!([model, file.warm_up, seed, trained_on]);
         let warm_up = plan.push(Step::WarmUp, &[&data], ancestor.clone());
-        (plan, Roots { data, warm_up, ancestor })
+        let searched = searched(experiment, inputs);
+        (plan, Roots { data, warm_up, ancestor, searched })
     }
 
     /// A branch, and before it the fit and the scores that it needs; planned once whoever wants it.
@@ -59,7 +51,7 @@ impl Plan {
     ) -> Result<String> {
         let mut after = vec![roots.warm_up.clone()];
         if choice.prior == PriorChoice::Fitted {
-            after.push(self.fit(experiment, choice, budget, &roots.warm_up)?);
+            after.push(self.fit(experiment, choice, budget, roots)?);
         }
         let scoring = choice.made_beforehand().map(|probabilities| Scoring {
             probabilities,
@@ -96,20 +88,19 @@ impl Plan {
         experiment: &Experiment,
         choice: &ObjectiveChoice,
         budget: u64,
-        warm_up: &str,
+        roots: &Roots,
     ) -> Result<String> {
         let evaluation = &experiment.file.evaluation;
-        let fit = choice.fit(&experiment.evaluation, budget)?;
+        let fit = Fit::of(choice, &experiment.evaluation, budget)?;
         let mut after = Vec::new();
         for trial in &fit.trials {
             let inputs = json!([
                 trial.deployment,
-                evaluation.steps.to_string(),
                 [evaluation.time_limit, evaluation.theorem_time_limit],
-                experiment.seed,
                 evaluation.trials,
+                roots.searched,
             ]);
-            after.push(self.once(Step::Trial(trial.clone()), &[warm_up], inputs));
+            after.push(self.once(Step::Trial(trial.clone()), &[&roots.warm_up], inputs));
         }
         let given: Vec<_> = experiment
             .objectives
@@ -137,5 +128,18 @@ impl Plan {
         let recipe = &experiment.branch;
         let inputs = json!([scoring.temperature, recipe.max_tokens, recipe.batch.tokens]);
         self.once(Step::Scores(scoring), &after, inputs)
+    }
+}
+
+/// What the data are made of besides the content of their source: of which kind that is, and what
+/// is done with one of its kind. Where it lies is no part of it.
+fn making(experiment: &Experiment) -> Value {
+    let Making { source, origin, steps, split, seed } = experiment.making(Path::new(""));
+    let (steps, split) = (steps.to_string(), split.to_string());
+    match source {
+        Source::Metamath { first, .. } => json!(["metamath", origin, split, seed, steps, first]),
+        Source::LeanBundled { .. } => json!(["bundled library", origin, split, seed]),
+        Source::Traces(_) => json!(["traces", origin, split, seed]),
+        Source::Parts { .. } => json!(["parts", origin]),
     }
 }

@@ -119,6 +119,11 @@ impl<B: Backend> Decoding<B> {
         self.fixed.is_some()
     }
 
+    /// Rows of every step, where they are fixed: another number may have other rounding.
+    pub fn fixed_rows(&self) -> Option<usize> {
+        self.fixed
+    }
+
     /// Whether a step is on the device.
     pub fn is_queued(&self) -> bool {
         self.queued.is_some()

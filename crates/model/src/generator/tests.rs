@@ -70,3 +70,13 @@ fn shapes(urns: bool) {
         assert_eq!(work.tokens, plain.values().flatten().map(|s| s.tokens as u64).sum::<u64>());
     }
 }
+
+/// Where shapes are fixed, another batch is another shape, and may be rounded otherwise: logs of
+/// the two are not mixed. Elsewhere a batch changes nothing.
+#[test]
+fn a_fixed_shape_is_a_part_of_the_identity() {
+    let identity = |fixed, batch| generator(fixed, batch, 4000).identity();
+    assert_eq!(identity(false, 3), identity(false, 16));
+    assert_ne!(identity(true, 3), identity(true, 16));
+    assert_eq!(identity(true, 16).get("rows of a step"), Some("16"));
+}

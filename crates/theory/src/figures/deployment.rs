@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use catamount_figure::{Axis, Figure, Grid, Series};
 use catamount_objective::{Objective, Prior};
-use catamount_search::StrategyKind;
+use catamount_search::{Family, StrategyKind};
 
 use super::surrogate;
 use crate::check::{Check, Finding, largest};
@@ -39,7 +39,18 @@ fn trees() -> Result<[(&'static str, ProofTree); 4], TheoryError> {
 }
 
 fn is_depth_first(strategy: StrategyKind) -> bool {
-    matches!(strategy, StrategyKind::Dfs | StrategyKind::Rdfs | StrategyKind::Vdfs)
+    strategy.family() == Family::DepthFirst
+}
+
+/// Whether a strategy spends samples whatever comes of them.
+fn spends(strategy: StrategyKind) -> bool {
+    strategy.family() == Family::Batches
+}
+
+/// The names of some strategies, as claims have them.
+fn names(which: impl Fn(StrategyKind) -> bool) -> String {
+    let chosen = StrategyKind::ALL.into_iter().filter(|kind| which(*kind));
+    chosen.map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// One strategy on one tree.
@@ -185,8 +196,7 @@ pub fn deployment(rows: &[Row]) -> Result<Finding, TheoryError> {
             .into(),
         checks: vec![
             Check::at_most(
-                "largest error of `dfs`, `rdfs`, `vdfs` on the \
-             chain",
+                format!("largest error of {} on the chain", names(is_depth_first)),
                 largest(exact.map(Row::own_error)),
                 1e-9,
             ),
@@ -233,11 +243,10 @@ pub fn deployment_by_budget(rows: &[Row]) -> Result<Finding, TheoryError> {
         let hat = (least..=BUDGET)
             .map(|n| Ok((n as f64, surrogate(objective, n, Prior::NONE, &P)?[1])))
             .collect::<Result<Vec<_>, TheoryError>>()?;
-        match row.strategy {
-            StrategyKind::Bfs | StrategyKind::Mcts => {
-                spent_anyway = largest([spent_anyway, star(first)])
-            }
-            _ => started = largest([started, (star(first) - 1.0).abs()]),
+        if spends(row.strategy) {
+            spent_anyway = largest([spent_anyway, star(first)]);
+        } else {
+            started = largest([started, (star(first) - 1.0).abs()]);
         }
         if is_depth_first(row.strategy) {
             raised = largest([raised, largest(hat.iter().map(|&(n, hat)| hat - star(n as u64)))]);
@@ -265,21 +274,24 @@ pub fn deployment_by_budget(rows: &[Row]) -> Result<Finding, TheoryError> {
     }
     Ok(Finding {
         name: "deployed-by-budget",
-        claim: "At the smallest budget that can succeed the deployed weights of rollouts and \
-         depth-first searches are 1, and those of searches that spend \
-                samples whatever comes of them (`bfs`, `mcts`) are already below; traps then keep \
-                the depth-first weights above their surrogates'."
-            .into(),
+        claim: format!(
+            "At the smallest budget that can succeed the deployed weights of rollouts and \
+             depth-first searches are 1, and those of searches that spend samples whatever comes \
+             of them ({}) are already below; traps then keep the depth-first weights above their \
+             surrogates'.",
+            names(spends)
+        ),
         checks: vec![
             Check::at_most(
-                "largest distance from 1 at the smallest budget (`pass`, `dfs`, \
-             `rdfs`, `vdfs`)",
+                format!(
+                    "largest distance from 1 at the smallest budget ({})",
+                    names(|strategy| !spends(strategy))
+                ),
                 started,
                 1e-9,
             ),
             Check::at_most(
-                "largest deployed weight of `bfs` and `mcts` at \
-             theirs",
+                format!("largest deployed weight of {} at theirs", names(spends)),
                 spent_anyway,
                 0.99,
             ),

