@@ -20,6 +20,7 @@ mod parse;
 mod plan;
 mod pools;
 mod presets;
+mod prover;
 mod run;
 mod schedule;
 mod schema;

@@ -61,6 +61,7 @@ mod pool;
 mod process;
 mod project;
 mod reading;
+mod room;
 mod sandbox;
 mod session;
 mod source;
@@ -83,6 +84,7 @@ pub use error::Error;
 pub use export::export;
 pub use file_report::{FileOutcome, FileReport, Message, Sorry};
 pub use options::{Host, Kernel, Options, PROVER, STANDARD_AXIOMS};
+pub use room::workers_here;
 pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, Work, trace, trace_corpus};
 
 /// The README's example is a test.

@@ -8,7 +8,7 @@ use super::training::Roots;
 use crate::candidates;
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice};
-use crate::file::Cells;
+use crate::file::{Cells, LeanFile};
 use crate::step::{Step, Tournament, Trained};
 
 impl Plan {
@@ -38,13 +38,16 @@ impl Plan {
                 }
                 let contenders = candidates::contenders(experiment, &deployment, &models)?;
                 let file = &experiment.file;
-                let settings = json!([
-                    deployment,
-                    file.tune,
-                    file.evaluation.steps.to_string(),
-                    file.evaluation.time_limit,
-                    experiment.seed,
-                ]);
+                let settings = within_limits(
+                    experiment,
+                    json!([
+                        deployment,
+                        file.tune,
+                        file.evaluation.steps.to_string(),
+                        file.evaluation.time_limit,
+                        experiment.seed,
+                    ]),
+                );
                 let tournament = Tournament { deployment, contenders };
                 let after: Vec<&str> = after.iter().map(String::as_str).collect();
                 let step = Step::Tournament(tournament.clone());
@@ -79,14 +82,30 @@ pub(super) fn deployed(
 /// Everything that a cell's outcome depends on besides its model and deployment.
 pub(super) fn searched(experiment: &Experiment) -> serde_json::Value {
     let evaluation = &experiment.file.evaluation;
-    let searched = json!([
-        [json!(evaluation.limit), json!(evaluation.steps.to_string()), json!(evaluation.trees)],
-        [evaluation.time_limit, evaluation.theorem_time_limit],
-        experiment.seed,
-    ]);
+    let searched = within_limits(
+        experiment,
+        json!([
+            [json!(evaluation.limit), json!(evaluation.steps.to_string()), json!(evaluation.trees)],
+            [evaluation.time_limit, evaluation.theorem_time_limit],
+            experiment.seed,
+        ]),
+    );
     // Another sampler gives other samples.
     match &experiment.file.policy {
         Some(policy) => json!([searched, policy]),
         None => searched,
+    }
+}
+
+/// Settings of searches, with what Lean may spend where the file says. How many workers it has
+/// changes no outcome.
+pub(super) fn within_limits(
+    experiment: &Experiment,
+    settings: serde_json::Value,
+) -> serde_json::Value {
+    let lean = experiment.file.data.lean.clone().map(|lean| LeanFile { workers: None, ..lean });
+    match lean {
+        Some(lean) if lean != LeanFile::default() => json!([settings, lean]),
+        _ => settings,
     }
 }

@@ -4,6 +4,7 @@ use catamount_train::Probabilities;
 use serde_json::json;
 
 use super::Plan;
+use super::cells::within_limits;
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice, PriorChoice};
 use crate::inputs::Inputs;
@@ -102,13 +103,16 @@ impl Plan {
         let fit = choice.fit(&experiment.evaluation, budget)?;
         let mut after = Vec::new();
         for trial in &fit.trials {
-            let inputs = json!([
-                trial.deployment,
-                evaluation.steps.to_string(),
-                [evaluation.time_limit, evaluation.theorem_time_limit],
-                experiment.seed,
-                evaluation.trials,
-            ]);
+            let inputs = within_limits(
+                experiment,
+                json!([
+                    trial.deployment,
+                    evaluation.steps.to_string(),
+                    [evaluation.time_limit, evaluation.theorem_time_limit],
+                    experiment.seed,
+                    evaluation.trials,
+                ]),
+            );
             after.push(self.once(Step::Trial(trial.clone()), &[warm_up], inputs));
         }
         let given: Vec<_> = experiment
