@@ -120,3 +120,21 @@ fn opinion(reply: Reply) -> Result<Opinion, Fault> {
         _ => Err(Fault(format!("the judge: {}", reply.refusal()))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_in_different_files_keep_their_judges() {
+        let kept = |workers| {
+            let options = Options { workers, ..Options::default() };
+            let judges = Judges::new(Launch::of_nothing(), Arc::new(options));
+            let of = |module: &str| judges.of(&[module.to_owned()]);
+            let first = of("A");
+            ["B", "C", "D"].iter().for_each(|other| drop(of(other)));
+            Arc::ptr_eq(&first, &of("A"))
+        };
+        assert_eq!([kept(4), kept(2), kept(1)], [true, false, false]);
+    }
+}

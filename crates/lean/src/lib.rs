@@ -53,6 +53,7 @@ mod lakefile;
 mod launch;
 mod modules;
 mod nanoda;
+mod native;
 mod node;
 mod npm;
 mod olean;
