@@ -59,8 +59,9 @@ pub struct LeanArguments {
     #[arg(long)]
     pub root: Option<PathBuf>,
     /// Lean without a toolchain: the recipe of a corpus, by name or by path, that the theorems live
-    /// in; it says what the next three would.
-    #[arg(long, requires = "checkouts", conflicts_with_all = ["project", "root", "library"])]
+    /// in; it says what --root, --library, --leave-out and --helpers would.
+    #[arg(long, requires = "checkouts", conflicts_with_all =
+        ["project", "root", "library", "leave_out", "helpers"])]
     pub corpus: Option<String>,
     /// Lean: the folder with a checkout of the corpus, and of each that it depends on, under their
     /// names.

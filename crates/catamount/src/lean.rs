@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use catamount_base::{Appender, Progress};
 use catamount_data::trace_corpus;
-use catamount_lean::{BuildReport, Options, Recipe};
+use catamount_evaluate::Workload;
+use catamount_lean::{BuildReport, Options, Recipe, workers_here};
 use serde_json::json;
 
+use crate::arguments::range;
 use crate::data;
 
 #[derive(clap::Subcommand)]
@@ -34,9 +36,10 @@ pub struct BuildArguments {
     /// With names for compiler-made helpers: for libraries that bring tactics of their own.
     #[arg(long)]
     helpers: bool,
-    /// Modules compiled at a time; each takes a process of about 1 GiB.
-    #[arg(long, default_value_t = 2)]
-    workers: usize,
+    /// Modules compiled at a time; each takes a process of about 1 GiB. As many as processors and
+    /// memory allow if left out.
+    #[arg(long, value_parser = range(1, Workload::MOST_THREADS))]
+    workers: Option<usize>,
     /// Print what was compiled as JSON, for programs.
     #[arg(long)]
     json: bool,
@@ -53,9 +56,10 @@ pub struct TraceArguments {
     /// that ends in `.partial`.
     #[arg(long)]
     out: PathBuf,
-    /// Files traced at a time; each takes a process of about 1 GiB.
-    #[arg(long, default_value_t = 2)]
-    workers: usize,
+    /// Files traced at a time; each takes a process of about 1 GiB. As many as processors and
+    /// memory allow if left out.
+    #[arg(long, value_parser = range(1, Workload::MOST_THREADS))]
+    workers: Option<usize>,
     /// Print what was traced as JSON, for programs.
     #[arg(long)]
     json: bool,
@@ -70,7 +74,8 @@ pub fn run(command: &Command) -> Result<()> {
 
 fn trace(arguments: &TraceArguments) -> Result<()> {
     let corpus = Recipe::open(&arguments.recipe)?.find(&arguments.checkouts)?;
-    let options = Options { workers: arguments.workers, ..Options::default() };
+    let workers = arguments.workers.unwrap_or_else(workers_here);
+    let options = Options { workers, ..Options::default() };
     let name = &corpus.recipe.name;
     let bar = Progress::new(0, "KB of source").named(&format!("tracing {name}"));
     let partial = beside(&arguments.out);
@@ -107,7 +112,7 @@ fn beside(out: &Path) -> PathBuf {
 
 fn build(arguments: &BuildArguments) -> Result<()> {
     let options = Options {
-        workers: arguments.workers,
+        workers: arguments.workers.unwrap_or_else(workers_here),
         left_out: arguments.leave_out.clone(),
         helpers: arguments.helpers,
         ..Options::default()

@@ -74,14 +74,15 @@ pub const TOKEN: &str = ".token";
 impl Probe {
     /// Of this machine.
     pub fn here(experiment: &Experiment, folder: &std::path::Path) -> Self {
-        let reason = |error| output::causes(&error);
-        let opened = experiment.library(folder).open().map_err(reason);
+        let opened = experiment.prover(folder, false);
         Probe {
             host: host(),
             version: env!("CARGO_PKG_VERSION").to_string(),
             commit: command::commit(),
-            prover: opened.map(|environment| environment.identity()),
-            source: experiment.making(folder).source.hash().map_err(reason),
+            prover: opened
+                .map(|environment| environment.identity())
+                .map_err(|error| output::causes(&error)),
+            source: experiment.making(folder).source.hash().map_err(|error| output::causes(&error)),
             base: Inputs::base(experiment).map_err(|error| output::causes(&error)),
             token: std::fs::read_to_string(folder.join(TOKEN)).ok(),
         }

@@ -25,18 +25,29 @@ esac
 const LEAN: &str = r#"#!/bin/sh
 case "$1" in
   --version) echo "Lean (version 4.28.0, a stand-in)" ;;
+  -o) @COMPILE@ ;;
   --run) shift; exec "@NODE@" --stack-size=500000 "@TOOLCHAIN@/run.cjs" "$@" ;;
   *.lean) exec "@NODE@" --stack-size=7500 "@TOOLCHAIN@/elaborate.cjs" "$1" ;;
   *) exit 2 ;;
 esac
 "#;
 
-/// `lean --run FILE IMPORTS`, by the compiled form of the same file.
+/// `lean -o MODULE FILE`, which here keeps the text; and one that cannot.
+const COMPILES: &str = r#"exec cp "$3" "$2""#;
+const CANNOT_COMPILE: &str = "echo 'error: no such option' >&2; exit 1";
+
+/// `lean --run FILE IMPORTS`, by the compiled form of the same file, or of what it imports.
 const RUN: &str = r#"
 const fs = require("fs"), path = require("path");
 const [file, ...imports] = process.argv.slice(2);
 const module_ = path.basename(file, ".lean"), cache = "@CACHE@";
-const text = fs.readFileSync(file, "utf8");
+const written = fs.readFileSync(file, "utf8");
+const imported = /^import (Catamount\w+)\n\n/.exec(written);
+const found = (module) => process.env.LEAN_PATH.split(":")
+  .map((folder) => path.join(folder, `${module}.olean`)).find((at) => fs.existsSync(at));
+const text = imported
+  ? fs.readFileSync(found(imported[1]), "utf8") + written.slice(imported[0].length)
+  : written;
 const complete = (f) => fs.existsSync(path.join(cache, f, "complete"));
 const whole = (kind) =>
   fs.readdirSync(cache).filter((f) => f.startsWith(kind) && complete(f));
@@ -78,6 +89,10 @@ struct StandIn {
 
 impl StandIn {
     fn new() -> StandIn {
+        StandIn::compiling(COMPILES)
+    }
+
+    fn compiling(compile: &str) -> StandIn {
         // It runs what the WebAssembly host has prepared.
         catamount_lean::Lean::new(catamount_lean::Options::default()).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -98,6 +113,7 @@ impl StandIn {
         let node = if bundled.is_file() { bundled } else { PathBuf::from("/usr/bin/node") };
         let write = |path: PathBuf, text: &str| {
             let text = text
+                .replace("@COMPILE@", compile)
                 .replace("@TOOLCHAIN@", toolchain.to_str().unwrap())
                 .replace("@CACHE@", cache.to_str().unwrap())
                 .replace("@RUNTIME@", &catamount_lean::runtime_name())
@@ -121,6 +137,7 @@ impl StandIn {
         Command::new(assert_cmd::cargo::cargo_bin("catamount"))
             .args(args)
             .current_dir(folder)
+            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
             .env("PATH", format!("{}:{path}", self.folder.path().join("bin").display()))
             .output()
             .unwrap()
@@ -161,6 +178,30 @@ fn a_lake_project_is_searched_traced_and_judged_by_its_own_toolchain() {
     let traces = fs::read_to_string(project.join("t.jsonl")).unwrap();
     assert_eq!(traces.lines().count(), 1, "{traces}");
     assert!(traces.contains("\"exact b\""), "{traces}");
+}
+
+#[test]
+fn the_server_is_compiled_once_for_a_toolchain_or_elaborated_where_it_does_not_compile() {
+    let trace = |standin: &StandIn| {
+        let args = ["data", "trace-lean", "Mine.lean", "--project", ".", "--out", "t.jsonl"];
+        let out = standin.catamount(&standin.project(), &args);
+        assert!(out.status.success(), "{}", text_of(&out));
+        text(&out.stderr)
+    };
+    let kept = |standin: &StandIn| {
+        let cache = standin.folder.path().join("cache/catamount/lean");
+        let folders = fs::read_dir(cache).unwrap().flatten().map(|entry| entry.path());
+        folders.filter(|folder| folder.join("CatamountServer.olean").is_file()).count()
+    };
+    let standin = StandIn::new();
+    let doing = "compiling server and judge";
+    assert!(trace(&standin).contains(doing));
+    assert!(!trace(&standin).contains(doing), "it is kept");
+    assert_eq!(kept(&standin), 1);
+    let standin = StandIn::compiling(CANNOT_COMPILE);
+    let said = trace(&standin);
+    assert!(said.contains("no such option") && said.contains("at every start"), "{said}");
+    assert_eq!(kept(&standin), 0);
 }
 
 #[test]

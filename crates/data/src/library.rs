@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use catamount_lean::{Corpus, Host, Lean, Options, Recipe, write_bundled_library};
+use catamount_lean::{Corpus, Host, Lean, Options, Recipe, workers_here, write_bundled_library};
 use catamount_metamath::{Database, Metamath};
 use catamount_search::{Environment, Identity};
 
@@ -39,13 +40,42 @@ pub enum Library {
     },
 }
 
+/// What Lean may spend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeanLimits {
+    /// Lean's own limit on a tactic.
+    pub heartbeats: u64,
+    /// Wall-clock limit on a tactic.
+    pub tactic: Duration,
+    /// Wall-clock limit on the check of a proof.
+    pub check: Duration,
+}
+
+impl Default for LeanLimits {
+    fn default() -> Self {
+        let Options { heartbeats, request_limit, check_limit, .. } = Options::default();
+        LeanLimits { heartbeats, tactic: request_limit, check: check_limit }
+    }
+}
+
 impl Library {
-    /// Starts the prover on this library.
-    pub fn open(&self) -> Result<Arc<dyn Environment>> {
+    /// Starts the prover on this library: Lean within limits, with so many workers, or with as many
+    /// as this machine has room for.
+    pub fn open(
+        &self,
+        workers: Option<usize>,
+        limits: &LeanLimits,
+    ) -> Result<Arc<dyn Environment>> {
         if let Library::Metamath { database } = self {
             return Ok(Arc::new(Metamath::new(Database::open(database_path(database)?)?)));
         }
-        Ok(Arc::new(Lean::new(self.lean()?)?))
+        Ok(Arc::new(Lean::new(Options {
+            workers: workers.unwrap_or_else(workers_here),
+            heartbeats: limits.heartbeats,
+            request_limit: limits.tactic,
+            check_limit: limits.check,
+            ..self.lean()?
+        })?))
     }
 
     /// What the prover on this library is by content, as [`Environment::identity`] says it, without

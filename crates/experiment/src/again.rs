@@ -44,7 +44,7 @@ impl Again {
         let experiment = Experiment::of(file, &path.display().to_string())?;
         // What is asked of it are the cells, and those do not depend on the data.
         let plan = Plan::new(&experiment, &Inputs::default())?;
-        let environment = experiment.library(folder).open()?;
+        let environment = experiment.prover(folder, false)?;
         Ok(Again { experiment, plan, folder: folder.to_path_buf(), environment })
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use catamount_data::{Library, Making, Source};
+use catamount_data::{LeanLimits, Making, Source};
 use catamount_objective::{Objective, Prior, Surrogate};
 use catamount_report::{ObjectiveLabel, PriorLabel, SamplingLabel};
 use catamount_search::{Deployment, Overrides, SettingError, StrategyKind, Value};
@@ -13,6 +13,7 @@ use catamount_traces::{Origin, Split, Steps};
 use catamount_train::{Probabilities, Recipe};
 
 use crate::file::{Cells, ExperimentFile, TokenizerKind};
+use crate::prover::bundled;
 
 /// One study.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +122,10 @@ pub enum TraceChoice {
 pub struct Data {
     /// The prover.
     pub environment: Environment,
+    /// What Lean may spend.
+    pub limits: LeanLimits,
+    /// Lean's workers, where the file says.
+    pub workers: Option<usize>,
     /// Which traces.
     pub traces: TraceChoice,
     /// The repository behind them, where the file says so.
@@ -241,22 +246,6 @@ pub struct Evaluation {
 }
 
 impl Experiment {
-    /// The library that the theorems live in; `folder` is the study's.
-    pub fn library(&self, folder: &Path) -> Library {
-        match &self.data.environment {
-            Environment::Metamath { database, .. } => {
-                Library::Metamath { database: database.clone() }
-            }
-            Environment::Lean { project: Some(project) } => {
-                Library::LeanProject { project: project.clone() }
-            }
-            Environment::Lean { project: None } => Library::LeanBundled { folder: bundled(folder) },
-            Environment::LeanCorpus { recipe, checkouts } => {
-                Library::LeanCorpus { recipe: recipe.clone(), checkouts: checkouts.clone() }
-            }
-        }
-    }
-
     /// How the study's data are made.
     pub fn making(&self, folder: &Path) -> Making {
         let source = match (&self.data.traces, &self.data.environment) {
@@ -333,24 +322,6 @@ impl Experiment {
         let max = train.max.zip(search.max).map(|(a, b)| a.max(b));
         Steps { min: train.min.min(search.min), max }
     }
-
-    /// Threads that talk to the prover: as many as cores; with Lean, whose processes do the work,
-    /// one for each search in flight keeps all of them busy.
-    pub(crate) fn prover_threads(&self) -> usize {
-        match self.data.environment {
-            Environment::Metamath { .. } => {
-                std::thread::available_parallelism().map_or(1, usize::from)
-            }
-            Environment::LeanCorpus { .. } | Environment::Lean { .. } => {
-                self.evaluation.concurrency
-            }
-        }
-    }
-}
-
-/// Where the bundled Lean library is written.
-fn bundled(folder: &Path) -> PathBuf {
-    folder.join("library")
 }
 
 impl Evaluation {

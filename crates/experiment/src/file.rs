@@ -123,6 +123,9 @@ pub struct DataFile {
     /// The folder with a checkout of the corpus, and of each that it depends on, under their names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkouts: Option<PathBuf>,
+    /// Lean: how many processes search, and what each may spend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lean: Option<LeanFile>,
     /// A file of traces in any known format, split by the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<PathBuf>,
@@ -151,6 +154,29 @@ pub struct DataFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
+}
+
+/// How Lean is used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LeanFile {
+    /// Processes that serve searches; with judges beside them, each takes about 1 GB. As many as
+    /// processors and memory allow where one process does the study; two for each of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::limits::WORKERS))]
+    pub workers: Option<usize>,
+    /// Lean's own limit on a tactic, in the unit of Lean's maxHeartbeats; 200,000 if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::limits::HEARTBEATS))]
+    pub heartbeats: Option<u64>,
+    /// Wall-clock cap per tactic, in seconds; 60 if left out. A tactic that reaches it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = crate::limits::LONGEST), extend("exclusiveMinimum" = 0))]
+    pub tactic_limit: Option<f64>,
+    /// Wall-clock cap per check of a finished proof, in seconds; 120 if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = crate::limits::LONGEST), extend("exclusiveMinimum" = 0))]
+    pub check_limit: Option<f64>,
 }
 
 /// A range of steps, as text.

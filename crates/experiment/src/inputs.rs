@@ -199,7 +199,7 @@ mod tests {
         let experiment = study(folder);
         let known = Inputs::of(&experiment, folder).unwrap();
         let identity = experiment.library(folder).identity().unwrap();
-        let opened = experiment.library(folder).open().unwrap();
+        let opened = experiment.prover(folder, true).unwrap();
         assert_eq!(identity, opened.identity(), "the same as of the prover itself");
         let manifest = |environment| Manifest {
             identity: CellIdentity {

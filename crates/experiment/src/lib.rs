@@ -24,6 +24,7 @@ mod plan;
 mod planned;
 mod pools;
 mod presets;
+mod prover;
 mod run;
 mod schedule;
 mod schema;

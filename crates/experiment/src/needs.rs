@@ -26,8 +26,6 @@ pub struct Needs {
 const CARD: f64 = 80e9;
 /// A Lean worker's memory.
 const LEAN_WORKER: u64 = 650 << 20;
-/// Lean workers of an environment.
-const LEAN_WORKERS: u64 = 2;
 /// What everything takes beside the models: a database, traces, the program.
 const PROGRAM: u64 = 512 << 20;
 /// Weights of a pretrained model that is not here to be looked at: 7 billion, in 16 bits.
@@ -55,7 +53,7 @@ impl Needs {
         };
         let metamath = matches!(experiment.data.environment, Environment::Metamath { .. });
         let lean = searches && !metamath;
-        let provers = if lean { LEAN_WORKERS } else { 0 };
+        let provers = if lean { experiment.lean_workers() as u64 } else { 0 };
         Needs {
             cpus: 1.0 + provers as f64,
             gpus: part(model),
@@ -134,7 +132,10 @@ mod tests {
         let here = Needs::of(&experiment, &cell.step);
         let elsewhere = here.without_provers();
         assert_eq!((here.cpus, elsewhere.cpus, elsewhere.provers), (3.0, 1.0, 0));
-        assert_eq!(here.memory - elsewhere.memory, LEAN_WORKERS * LEAN_WORKER);
+        assert_eq!(here.memory - elsewhere.memory, 2 * LEAN_WORKER);
         assert_eq!(Needs::of_prover(&experiment).memory, LEAN_WORKER);
+        let mut sixteen = experiment.clone();
+        sixteen.data.workers = Some(16);
+        assert_eq!(Needs::of(&sixteen, &cell.step).cpus, 17.0);
     }
 }

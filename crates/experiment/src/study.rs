@@ -44,7 +44,7 @@ impl<'a, B: Backend> Study<'a, B> {
     ) -> Result<Self> {
         let lock = Lock::take(folder)?;
         sweep(folder)?;
-        let environment = experiment.library(folder).open()?;
+        let environment = experiment.prover(folder, true)?;
         let threads = experiment.prover_threads();
         let _locks = vec![lock];
         Ok(Study { experiment, folder, backend, environment, threads, stop, provenance, _locks })
@@ -68,7 +68,7 @@ impl<'a, B: Backend> Study<'a, B> {
             let id = planned.step.id();
             locks.push(Lock::at(&stamps.join(format!(".{id}.lock")), &folder.join(&id))?);
         }
-        let mut environment = experiment.library(folder).open()?;
+        let mut environment = experiment.prover(folder, false)?;
         let mut threads = experiment.prover_threads();
         if let Some(provers) = provers.cloned() {
             environment = Arc::new(Remote::connect(provers, Some(environment.identity()))?);

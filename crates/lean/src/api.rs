@@ -18,6 +18,16 @@ const NAMES: &str = include_str!("../lean/names.toml");
 #[serde(deny_unknown_fields)]
 struct List {
     name: BTreeMap<String, Entry>,
+    #[serde(rename = "also")]
+    _also: Also,
+}
+
+/// What else the server uses: nobody looks for it, and a test holds the server to it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Also {
+    #[serde(rename = "names")]
+    _names: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -33,7 +43,11 @@ struct Entry {
 }
 
 fn names() -> Result<BTreeMap<String, Entry>, String> {
-    toml::from_str::<List>(NAMES).map(|list| list.name).map_err(|e| format!("names.toml: {e}"))
+    list().map(|list| list.name)
+}
+
+fn list() -> Result<List, String> {
+    toml::from_str(NAMES).map_err(|e| format!("names.toml: {e}"))
 }
 
 /// A file with one line for every name, and what a complaint about each line would mean.
@@ -106,8 +120,14 @@ pub fn names_file() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::assets;
+    use crate::environment::launch;
+    use crate::launch::Launch;
+    use crate::olean::{HEADER, Module};
+    use crate::options::Host;
 
     #[test]
     fn the_server_uses_what_is_listed() {
@@ -116,6 +136,40 @@ mod tests {
             let last = name.rsplit('.').next().unwrap();
             assert!(server.contains(last), "{name}");
         }
+    }
+
+    /// Names of Lean's that stand in the compiled server, without what the compiler added to them
+    /// (`_impl`), and without those that only begin others.
+    fn in_the_compiled_server() -> BTreeSet<String> {
+        let Launch::Wasm(prepared) = launch(&Host::default()).unwrap() else { panic!("no wasm") };
+        let bytes = std::fs::read(prepared.server.join("lib").join("Server.olean")).unwrap();
+        let places = (HEADER..bytes.len()).step_by(4);
+        let module = Module::new(bytes);
+        // After the header comes the address that pointers are relative to.
+        let base = module.word(HEADER).unwrap();
+        let mut names = BTreeSet::new();
+        for at in places {
+            let Ok(name) = module.name(base + at as u32) else { continue };
+            let parts: Vec<&str> = name.split('.').take_while(|p| !p.starts_with('_')).collect();
+            names.extend((parts.first() == Some(&"Lean")).then(|| parts.join(".")));
+        }
+        let all = names.clone();
+        names.retain(|name| !all.iter().any(|other| other.starts_with(&format!("{name}."))));
+        names
+    }
+
+    #[test]
+    fn the_server_uses_nothing_that_is_not_listed() {
+        let list = list().unwrap();
+        let used = in_the_compiled_server();
+        assert!(used.contains("Lean.Elab.Tactic.evalTactic"), "{used:?}");
+        let known =
+            |name: &&String| list.name.contains_key(*name) || list._also._names.contains(name);
+        let unlisted: Vec<&String> = used.iter().filter(|name| !known(name)).collect();
+        assert!(unlisted.is_empty(), "names.toml says nothing of {unlisted:?}");
+        let unused: Vec<_> =
+            list._also._names.iter().filter(|name| !used.contains(*name)).collect();
+        assert!(unused.is_empty(), "names.toml lists what is not used: {unused:?}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::wire::{FileTheorem, Reply};
 use crate::worker::{Task, Trouble, Worker};
 
 /// A process that has grown so large makes room for a new one before the next module.
-const FULL_MB: u64 = 1100;
+pub(crate) const FULL_MB: u64 = 1100;
 /// What a process imports before it is given a module: as little as there is.
 const BARE: &str = "Init.Prelude";
 /// The name under which a process writes its module.

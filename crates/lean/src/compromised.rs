@@ -5,6 +5,9 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamount_search::{Environment, StateId, Verdict};
+use catamount_traces::Theorem;
+
 use crate::cache::Prepared;
 use crate::check::RulingVerdict::{Proved, Refused};
 use crate::check::{Claim, Ruling, RulingVerdict};
@@ -28,15 +31,17 @@ struct Compromised {
 
 impl Compromised {
     fn new(checks_per_header: usize, request_limit: Duration) -> Compromised {
-        let options = Options { checks_per_header, request_limit, ..Options::default() };
+        Compromised::with(Options { checks_per_header, request_limit, ..Options::default() })
+    }
+
+    fn with(options: Options) -> Compromised {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("prover.cjs"), PROVER).expect("a script");
         Compromised { lean: Lean::new(options).expect("Lean is prepared"), folder }
     }
 
-    /// What comes of a claim of each statement, proved by `trivial`, with a prover that is in this
-    /// mode.
-    fn rule(&mut self, mode: &'static str, statements: &[&str]) -> Vec<Ruling> {
+    /// Has a prover in this mode.
+    fn provers(&mut self, mode: &'static str) {
         let Launch::Wasm(prepared) = &self.lean.launch else { panic!("not WebAssembly") };
         let hostile = Launch::Wasm(Prepared {
             runtime: self.folder.path().into(),
@@ -47,6 +52,12 @@ impl Compromised {
         });
         let worker = Worker::new(hostile, Arc::clone(&self.lean.options));
         self.lean.pool = Pool::new(iter::once(worker));
+    }
+
+    /// What comes of a claim of each statement, proved by `trivial`, with a prover that is in this
+    /// mode.
+    fn rule(&mut self, mode: &'static str, statements: &[&str]) -> Vec<Ruling> {
+        self.provers(mode);
         let claim = |statement: &&str| Claim {
             name: "t".into(),
             header: String::new(),
@@ -103,4 +114,22 @@ fn a_prover_that_another_claim_has_taken_over_spoils_no_proof() {
     let mut compromised = Compromised::new(1, PATIENT);
     let rulings = compromised.rule("refuses all but the first", &["theorem t : True"; 2]);
     assert_eq!(verdicts(&rulings), [Proved, Proved], "{rulings:?}");
+}
+
+/// What other theorems take of a process's memory is not held against a tactic.
+#[test]
+fn a_tactic_that_finds_a_process_full_is_tried_in_a_new_one() {
+    let mut compromised =
+        Compromised::with(Options { memory_mb: 600, request_limit: PATIENT, ..Options::default() });
+    let theorem =
+        Theorem { name: "t".into(), statement: "theorem t : True".into(), ..Theorem::default() };
+    let mut verdict = |mode| {
+        compromised.provers(mode);
+        let _other = compromised.lean.open(&theorem).unwrap();
+        let mut session = compromised.lean.open(&theorem).unwrap();
+        session.apply(StateId(0), "trivial").unwrap()
+    };
+    assert_eq!(verdict("is full of two theorems"), Verdict::Proved);
+    let Verdict::Rejected { reason } = verdict("is full of a tactic") else { panic!("too much") };
+    assert!(reason.starts_with("limit: the prover needed more than"), "{reason}");
 }

@@ -86,6 +86,11 @@ impl Recipe {
         Recipe::parse(path, &text)
     }
 
+    /// Whether a name is that of a recipe that comes with the program, and so no path.
+    pub fn is_bundled(name: &str) -> bool {
+        BUNDLED.iter().any(|(known, _)| *known == name)
+    }
+
     fn parse(path: &Path, text: &str) -> Result<Recipe, Error> {
         let wrong = |why: String| Error::File { path: path.into(), why };
         let recipe: Recipe = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;

@@ -20,6 +20,7 @@ use crate::helpers;
 use crate::identity;
 use crate::judge::Judges;
 use crate::launch::Launch;
+use crate::native::Programs;
 use crate::options::{Host, Options, PROVER};
 use crate::pool::{Pool, Slot};
 use crate::project::Project;
@@ -300,23 +301,10 @@ pub(crate) fn launch(host: &Host) -> Result<Launch, Error> {
             let folder = cache.clone().unwrap_or_else(cache::default_folder);
             Ok(Launch::Wasm(cache::prepare(&folder, package.as_deref())?))
         }
-        Host::Native { project } => Ok(Launch::Native {
-            project: Project::open(project)?,
-            server: native_server(&cache::default_folder())?,
-        }),
+        Host::Native { project } => {
+            let project = Project::open(project)?;
+            let programs = Programs::open(&cache::default_folder(), &project)?;
+            Ok(Launch::Native { project, programs })
+        }
     }
-}
-
-/// Writes the sources of server and judge where `lean --run` can read them.
-fn native_server(folder: &Path) -> Result<std::path::PathBuf, Error> {
-    let programs = assets::native_programs();
-    let key = assets::sha256(&programs.each_ref().map(|(_, text)| text.as_bytes()));
-    let folder = folder.join(format!("native-{}", &key[..16]));
-    let doing = || format!("writing to {}", folder.display());
-    std::fs::create_dir_all(&folder).map_err(|e| Error::prepare(doing(), e))?;
-    for (name, text) in programs {
-        std::fs::write(folder.join(name).with_extension("lean"), text)
-            .map_err(|e| Error::prepare(doing(), e))?;
-    }
-    Ok(folder.join("Server.lean"))
 }

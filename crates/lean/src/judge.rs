@@ -14,8 +14,9 @@ use crate::wire::{Reply, Request};
 
 /// How often a proof is put to a new judge after one was lost over it.
 const RETRIES: usize = 2;
-/// How many judges are kept, one for each set of imports.
-const MOST: usize = 2;
+
+/// So many judges are kept however few the workers, one for each set of imports.
+const LEAST: usize = 2;
 
 /// What the judge says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +56,8 @@ impl Judges {
         let judge = match all.iter().position(|j| j.imports == imports) {
             Some(at) => all.remove(at),
             None => {
-                if all.len() >= MOST {
+                // Every file has imports of its own, and every worker may be in another file.
+                if all.len() >= self.options.workers.max(LEAST) {
                     all.remove(0);
                 }
                 Arc::new(Judge { imports: imports.to_vec(), process: Mutex::default() })
@@ -116,5 +118,23 @@ fn opinion(reply: Reply) -> Result<Opinion, Fault> {
             Ok(Opinion::Refused { reason: reply.refusal(), by_kernel: reply.kind == "kernel" })
         }
         _ => Err(Fault(format!("the judge: {}", reply.refusal()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_in_different_files_keep_their_judges() {
+        let kept = |workers| {
+            let options = Options { workers, ..Options::default() };
+            let judges = Judges::new(Launch::of_nothing(), Arc::new(options));
+            let of = |module: &str| judges.of(&[module.to_owned()]);
+            let first = of("A");
+            ["B", "C", "D"].iter().for_each(|other| drop(of(other)));
+            Arc::ptr_eq(&first, &of("A"))
+        };
+        assert_eq!([kept(4), kept(2), kept(1)], [true, false, false]);
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::Prepared;
 use crate::child::{Child, stack_limit};
 use crate::error::Error;
+use crate::native::Programs;
 use crate::options::Options;
 use crate::project::Project;
 use crate::sandbox::{Layer, Program, Sandbox};
@@ -15,7 +16,7 @@ use crate::tool;
 #[derive(Clone, Debug)]
 pub(crate) enum Launch {
     Wasm(Prepared),
-    Native { project: Project, server: PathBuf },
+    Native { project: Project, programs: Programs },
 }
 
 /// Where a process that may write finds its folder.
@@ -34,10 +35,9 @@ impl Launch {
             Launch::Wasm(prepared) => {
                 Launch::Wasm(Prepared { boot: "Judge", helpers: None, ..prepared.clone() })
             }
-            Launch::Native { project, server } => Launch::Native {
-                project: project.clone(),
-                server: server.with_file_name("Judge.lean"),
-            },
+            Launch::Native { project, programs } => {
+                Launch::Native { project: project.clone(), programs: programs.judge() }
+            }
         }
     }
 
@@ -88,17 +88,16 @@ impl Launch {
                 let child = Child::spawn(&program, &sandbox, layer).map_err(failed)?;
                 Ok(Started { child, scratch })
             }
-            Launch::Native { project, server } => {
+            Launch::Native { project, programs } => {
                 if let (Layer::None(why), true) = (layer, options.confine) {
                     return Err(Error::Unconfined(why.clone()));
                 }
                 let scratch = tempfile::tempdir().map_err(failed)?;
-                let args = [OsString::from("--run"), server.into()]
-                    .into_iter()
-                    .chain(imports.iter().map(OsString::from));
-                let program = project.program(args, scratch.path());
+                let args =
+                    programs.arguments().into_iter().chain(imports.iter().map(OsString::from));
+                let program = project.program(args, scratch.path()).finding(programs.folder());
                 let mut read = project.readable();
-                read.extend(server.parent().map(Path::to_path_buf));
+                read.push(programs.folder().to_path_buf());
                 let sandbox = Sandbox {
                     read,
                     write: vec![scratch.path().to_path_buf()],
@@ -158,14 +157,11 @@ fn readable(prepared: &Prepared, node: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::node::Node;
-
-    #[test]
-    fn a_judge_never_sees_the_module_of_helpers() {
-        let launch = Launch::Wasm(Prepared {
-            node: Node { path: "/usr/bin/node".into(), version: "v22.0.0".into() },
+impl Launch {
+    /// One that is only looked at: nothing of it is there.
+    pub fn of_nothing() -> Launch {
+        Launch::Wasm(Prepared {
+            node: crate::node::Node { path: "/usr/bin/node".into(), version: "v22.0.0".into() },
             runtime: "/cache/runtime".into(),
             server: "/cache/server".into(),
             host_script: "/cache/runtime/host.cjs".into(),
@@ -174,7 +170,17 @@ mod tests {
             library: None,
             writes: false,
             helpers: None,
-        });
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judge_never_sees_the_module_of_helpers() {
+        let launch = Launch::of_nothing();
         let prover =
             launch.with_library(Path::new("/view"), false).with_helpers(Some("/helpers".into()));
         let sees = |launch: &Launch| match launch {

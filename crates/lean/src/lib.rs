@@ -54,6 +54,7 @@ mod lakefile;
 mod launch;
 mod modules;
 mod nanoda;
+mod native;
 mod node;
 mod npm;
 mod olean;
@@ -62,6 +63,7 @@ mod pool;
 mod process;
 mod project;
 mod reading;
+mod room;
 mod sandbox;
 mod session;
 mod source;
@@ -84,6 +86,7 @@ pub use error::Error;
 pub use export::export;
 pub use file_report::{FileOutcome, FileReport, Message, Sorry};
 pub use options::{Host, Kernel, Options, PROVER, STANDARD_AXIOMS};
+pub use room::workers_here;
 pub use trace::{FileProblem, LostTheorem, TraceProgress, TraceReport, Work, trace, trace_corpus};
 
 /// The README's example is a test.

@@ -13,6 +13,9 @@ use crate::tool;
 /// What to do where no node can be had.
 const HINT: &str =
     "install Node.js 20 or later (for instance `apt install nodejs npm`, or from nodejs.org)";
+/// The same where there is an old one, and npm would fetch another.
+const NPM_HINT: &str = "install npm (for instance `apt install npm`), with which a newer one is \
+     fetched, or Node.js 20 or later (nodejs.org)";
 /// The oldest major version on which Lean runs.
 const OLDEST: u32 = 20;
 /// The version that is fetched, and what its program must hash to on each kind of machine.
@@ -65,8 +68,16 @@ impl Node {
     /// The one at hand, or else one that is fetched now. The caller holds the cache's lock.
     pub fn bring(cache: &Path) -> Result<Node, Error> {
         Node::at_hand(cache).or_else(|error| {
-            let can = cfg!(target_os = "linux") && tool::find("npm").is_some();
-            let Some((package, sum)) = FETCHED.filter(|_| can) else { return Err(error) };
+            let fetched = FETCHED.filter(|_| cfg!(target_os = "linux"));
+            let Some((package, sum)) = fetched else { return Err(error) };
+            if tool::find("npm").is_none() {
+                return Err(match error {
+                    Error::TooOld { program, found, needed, .. } => {
+                        Error::TooOld { program, found, needed, hint: NPM_HINT }
+                    }
+                    other => other,
+                });
+            }
             let folder = folder(cache);
             cache::build(&folder, |folder| fetch(&package, sum, folder))?;
             Ok(Node::fetched(&folder))

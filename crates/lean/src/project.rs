@@ -61,6 +61,23 @@ impl Project {
         Ok(Project { folder: folder.to_path_buf(), lean, env })
     }
 
+    /// Which Lean it is: where, and what it says of itself.
+    pub fn toolchain(&self) -> Result<String, Error> {
+        let program = self.program(["--version".into()], &self.folder);
+        let out = Command::new(&program.path)
+            .args(&program.args)
+            .env_clear()
+            .envs(program.env)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| Error::prepare(format!("asking {}", program.path.display()), e))?;
+        match out.status.success() {
+            true => Ok(format!("{} {}", self.lean.display(), String::from_utf8_lossy(&out.stdout))),
+            false => Err(tool::unusable("lean", &self.folder, &out)),
+        }
+    }
+
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder

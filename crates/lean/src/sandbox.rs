@@ -22,6 +22,21 @@ pub(crate) struct Program {
     pub folder: Option<PathBuf>,
 }
 
+impl Program {
+    /// A Lean that looks for modules in this folder, too.
+    pub fn finding(mut self, folder: &Path) -> Program {
+        const PATHS: &str = "LEAN_PATH";
+        let before = self.env.iter().position(|(name, _)| name == PATHS);
+        let mut paths = before.map(|at| self.env.remove(at).1).unwrap_or_default();
+        if !paths.is_empty() {
+            paths.push(":");
+        }
+        paths.push(folder);
+        self.env.push((PATHS.into(), paths));
+        self
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sandbox {

@@ -286,7 +286,7 @@ impl Session for LeanSession {
             )));
         }
         let slot = Arc::clone(&self.slot);
-        let mut attempts = Attempts::default();
+        let (mut attempts, mut full) = (Attempts::default(), false);
         let reply = loop {
             let mut worker = slot.lock();
             match self.attempt(&mut worker, state, tactic) {
@@ -306,6 +306,8 @@ impl Session for LeanSession {
                 Err(Stage::Replay(trouble)) => {
                     attempts.again(trouble, "replaying the tactics so far")?
                 }
+                // It may have been full of other theorems; the next one is new.
+                Err(Stage::Tactic(Failure::Memory(_))) if !full => full = true,
                 // Our own limits are the tactic's doing; so is a process that dies on it every
                 // time.
                 Err(Stage::Tactic(failure @ (Failure::Time(_) | Failure::Memory(_)))) => {

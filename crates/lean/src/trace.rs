@@ -9,7 +9,7 @@ use std::thread;
 
 use catamount_traces::{Theorem, Trace};
 
-use crate::compile::{Compiled, Outcome, elaborate};
+use crate::compile::{Compiled, FULL_MB, Outcome, elaborate};
 use crate::corpus::Corpus;
 use crate::environment::launch;
 use crate::error::Error;
@@ -284,7 +284,7 @@ fn compiled_files(
     Ok(report)
 }
 
-/// Traces files whose imports Lake has compiled, each in a process of its own.
+/// Traces files whose imports Lake has compiled.
 fn natively(
     options: &Options,
     launch: &Launch,
@@ -302,8 +302,10 @@ fn natively(
                 let mut worker = Worker::new(launch.clone(), Arc::clone(options));
                 let task = Task { trace: true, proofs: true, save: "" };
                 while let Some(source) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if worker.memory().is_some_and(|mb| mb >= FULL_MB) {
+                        worker.stop();
+                    }
                     let outcome = elaborate(&mut worker, source, task);
-                    worker.stop();
                     let failed = outcome.is_err();
                     if sender.send((Arc::clone(source), outcome)).is_err() || failed {
                         return;

@@ -28,6 +28,7 @@ const answer = (id, cmd) => JSON.stringify({
   library_axioms_visible: true, missing: [], taken: [], stated: [],
 });
 const refusal = (id) => JSON.stringify({ id, ok: false, kind: 'elaboration', error: 'no' });
+const grow = () => { globalThis.held = Buffer.alloc(900 << 20, 1); };
 const say = (text) => process.stdout.write(text + '\n');
 
 say(JSON.stringify({ protocol: 2, ready: true, lean: 'none' }));
@@ -57,6 +58,14 @@ require('readline').createInterface({ input: process.stdin }).on('line', (line) 
       break;
     case 'refuses all but the first':
       say(opened > 1 ? refusal(id) : answer(id));
+      break;
+    case 'is full of two theorems':
+      if (cmd === 'tac' && opened > 1) grow();
+      else say(answer(id, cmd));
+      break;
+    case 'is full of a tactic':
+      if (cmd === 'tac') grow();
+      else say(answer(id, cmd));
       break;
     case 'noise':
       process.stdout.write(Buffer.from([0, 255, 254, 10, 0, 10]));

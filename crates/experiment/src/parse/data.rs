@@ -1,8 +1,11 @@
 //! `[data]`: which prover, and which traces.
 
-use super::checks::{Checked, positive, refuse};
+use catamount_data::LeanLimits;
+
+use super::checks::{Checked, between, positive, refuse, seconds};
+use crate::limits::{HEARTBEATS, WORKERS};
 use crate::experiment::{Data, Environment, TraceChoice};
-use crate::file::{DataFile, ProverName};
+use crate::file::{DataFile, LeanFile, ProverName};
 
 pub(super) fn data(file: &DataFile) -> Checked<Data> {
     let only = |key: &str, given: bool, prover: &str| {
@@ -17,6 +20,7 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
             only("project", file.project.is_some(), "Lean")?;
             only("corpus", file.corpus.is_some(), "Lean")?;
             only("checkouts", file.checkouts.is_some(), "Lean")?;
+            only("lean", file.lean.is_some(), "Lean")?;
             let Some(database) = file.database.clone() else {
                 return refuse(
                     "data.database",
@@ -77,13 +81,31 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
     }
     positive("data.first", file.first)?;
     positive("data.limit", file.limit)?;
+    let lean = file.lean.clone().unwrap_or_default();
     Ok(Data {
         environment,
+        limits: limits(&lean)?,
+        workers: lean.workers,
         traces,
         origin: file.source.clone(),
         steps: file.steps,
         split: file.split,
         limit: file.limit,
+    })
+}
+
+/// What Lean may spend.
+fn limits(file: &LeanFile) -> Checked<LeanLimits> {
+    if let Some(workers) = file.workers {
+        between("data.lean.workers", workers, 1, WORKERS)?;
+    }
+    let usual = LeanLimits::default();
+    let heartbeats = file.heartbeats.unwrap_or(usual.heartbeats);
+    between("data.lean.heartbeats", heartbeats, 1, HEARTBEATS)?;
+    Ok(LeanLimits {
+        heartbeats,
+        tactic: seconds("data.lean.tactic_limit", file.tactic_limit)?.unwrap_or(usual.tactic),
+        check: seconds("data.lean.check_limit", file.check_limit)?.unwrap_or(usual.check),
     })
 }
 

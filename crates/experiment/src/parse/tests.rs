@@ -1,5 +1,6 @@
 //! What a file may say, and what each slip is told.
 
+use catamount_data::LeanLimits;
 use catamount_search::StrategyKind;
 use catamount_train::{Probabilities, Recipe};
 
@@ -263,6 +264,31 @@ fn a_corpus_has_checkouts_and_traces() {
     for (data, said) in cases {
         let closed = if data.matches('"').count() % 2 == 1 { "\"" } else { "" };
         let refusal = refusal(&with(&format!("environment = \"lean\", {data}{closed}")));
+        assert!(refusal.contains(said), "{refusal}");
+    }
+}
+
+#[test]
+fn what_lean_may_spend_is_set_and_bounded() {
+    let with =
+        |data: &str| SHORT.replace("environment = \"metamath\", database = \"set.mm\"", data);
+    let lean = |settings: &str| with(&format!("environment = \"lean\", lean = {{ {settings} }}"));
+    let all = "workers = 16, heartbeats = 50_000, tactic_limit = 2.5, check_limit = 30";
+    let data = Experiment::parse(&lean(all), "short.toml").unwrap().data;
+    assert_eq!((data.workers, data.limits.heartbeats), (Some(16), 50_000));
+    assert_eq!([data.limits.tactic, data.limits.check].map(|it| it.as_secs_f64()), [2.5, 30.0]);
+    let data = Experiment::parse(&lean(""), "short.toml").unwrap().data;
+    assert_eq!((data.workers, data.limits), (None, LeanLimits::default()));
+    for (text, said) in [
+        (lean("workers = 0"), "data.lean.workers: is 0"),
+        (lean("workers = 100_000"), "data.lean.workers: is 100000"),
+        (lean("heartbeats = 0"), "data.lean.heartbeats: is 0"),
+        (lean("tactic_limit = 0"), "data.lean.tactic_limit: is 0"),
+        (lean("check_limit = nan"), "data.lean.check_limit: is NaN"),
+        (lean("worker = 1"), "did you mean `workers`"),
+        (SHORT.replace("\"set.mm\"", "\"set.mm\", lean = {}"), "data.lean: is for Lean"),
+    ] {
+        let refusal = refusal(&text);
         assert!(refusal.contains(said), "{refusal}");
     }
 }

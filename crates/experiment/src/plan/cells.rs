@@ -8,7 +8,7 @@ use super::training::Roots;
 use crate::candidates;
 use crate::error::Result;
 use crate::experiment::{Experiment, ObjectiveChoice};
-use crate::file::{Cells, PolicyFile};
+use crate::file::{Cells, LeanFile, PolicyFile};
 use crate::inputs::Inputs;
 use crate::step::{Step, Tournament, Trained};
 
@@ -82,15 +82,18 @@ pub(super) fn held_out(experiment: &Experiment, searched: &Value) -> Value {
     ])
 }
 
-/// What the outcome of every search of a study depends on: lengths of theorems, seed, prover, and
-/// who samples.
+/// What the outcome of every search of a study depends on: lengths of theorems, seed, prover and
+/// what it may spend, and who samples.
 pub(super) fn searched(experiment: &Experiment, inputs: &Inputs) -> Value {
     let steps = experiment.evaluation.steps.to_string();
     let sampler = match &experiment.file.policy {
         Some(policy) => server(policy),
         None => Value::Null,
     };
-    json!([steps, experiment.seed, inputs.prover, sampler])
+    // How many workers Lean has changes no outcome; without limits of its own the key has none.
+    let lean = experiment.file.data.lean.clone().map(|lean| LeanFile { workers: None, ..lean });
+    let lean = lean.filter(|lean| *lean != LeanFile::default());
+    json!([steps, experiment.seed, inputs.prover, sampler, lean])
 }
 
 /// Of a server, what makes its samples what they are. How often and for how long it is asked is

@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::file::LeanFile;
 use crate::presets::{PRESETS, preset};
 use crate::step::Fit;
 
@@ -229,4 +230,25 @@ fn changed(text: &str, old: &str, new: &str) -> Vec<String> {
     let pairs = keys(text).into_iter().zip(keys(&text.replace(old, new)));
     let changed = pairs.filter(|(old, new)| old != new);
     changed.map(|((name, _), _)| name).collect()
+}
+
+#[test]
+fn what_lean_may_spend_reaches_searches_and_how_many_workers_nothing() {
+    let mut experiment = preset("lean-demo").unwrap();
+    let mut keys = |lean: LeanFile| {
+        experiment.file.data.lean = Some(lean);
+        Plan::new(&experiment, &Inputs::named("source")).unwrap().steps
+    };
+    let before = keys(LeanFile::default());
+    assert_eq!(keys(LeanFile { workers: Some(16), ..LeanFile::default() }), before);
+    for lean in [
+        LeanFile { heartbeats: Some(1), ..LeanFile::default() },
+        LeanFile { tactic_limit: Some(1.0), ..LeanFile::default() },
+        LeanFile { check_limit: Some(1.0), ..LeanFile::default() },
+    ] {
+        for (old, new) in before.iter().zip(keys(lean)) {
+            let searched = matches!(old.step, Step::Cell(_) | Step::Report);
+            assert_eq!(old.key != new.key, searched, "{}", old.name);
+        }
+    }
 }

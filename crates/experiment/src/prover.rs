@@ -1,0 +1,63 @@
+//! The prover of a study: in which library, and how many workers Lean has.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use catamount_data::Library;
+use catamount_search::Environment as Prover;
+
+use crate::error::Result;
+use crate::experiment::{Environment, Experiment};
+
+/// Lean workers of one of several processes, unless the file says otherwise.
+const LEAN_WORKERS: usize = 2;
+
+impl Experiment {
+    /// The library that the theorems live in; `folder` is the study's.
+    pub fn library(&self, folder: &Path) -> Library {
+        match &self.data.environment {
+            Environment::Metamath { database, .. } => {
+                Library::Metamath { database: database.clone() }
+            }
+            Environment::Lean { project: Some(project) } => {
+                Library::LeanProject { project: project.clone() }
+            }
+            Environment::Lean { project: None } => Library::LeanBundled { folder: bundled(folder) },
+            Environment::LeanCorpus { recipe, checkouts } => {
+                Library::LeanCorpus { recipe: recipe.clone(), checkouts: checkouts.clone() }
+            }
+        }
+    }
+
+    /// Starts the prover, alone on this machine or as one of several processes; `folder` is the
+    /// study's.
+    pub fn prover(&self, folder: &Path, alone: bool) -> Result<Arc<dyn Prover>> {
+        // Several take what they were said to need: nobody has the whole machine.
+        let shared = (!alone).then(|| self.lean_workers());
+        let workers = self.data.workers.or(shared);
+        Ok(self.library(folder).open(workers, &self.data.limits)?)
+    }
+
+    /// Lean's workers in one of several processes.
+    pub(crate) fn lean_workers(&self) -> usize {
+        self.data.workers.unwrap_or(LEAN_WORKERS)
+    }
+
+    /// Threads that talk to the prover: as many as cores; with Lean, whose processes do the work,
+    /// one for each search in flight keeps all of them busy.
+    pub(crate) fn prover_threads(&self) -> usize {
+        match self.data.environment {
+            Environment::Metamath { .. } => {
+                std::thread::available_parallelism().map_or(1, usize::from)
+            }
+            Environment::LeanCorpus { .. } | Environment::Lean { .. } => {
+                self.evaluation.concurrency
+            }
+        }
+    }
+}
+
+/// Where the bundled Lean library is written.
+pub(crate) fn bundled(folder: &Path) -> PathBuf {
+    folder.join("library")
+}
