@@ -84,14 +84,14 @@ fn main() -> Result<(), Failure> {
     if CASES[..SEVEN_B].iter().any(|case| wanted.case(case)) {
         large(&cuda, &wanted)?;
     }
-    let shapes: [(&str, &str, fn() -> Config); 3] = [
-        ("studies", "6 layers, d=256, vocabulary 8192", studies),
-        ("small", "6 layers, d=256", small),
-        ("135m", "135M shape", smol),
+    let shapes = [
+        ("studies", "6 layers, d=256, vocabulary 8192", studies()),
+        ("small", "6 layers, d=256", small()),
+        ("135m", "135M shape", smol()),
     ];
     for (case, name, config) in shapes {
         if wanted.case(case) {
-            whole(&cuda, name, config(), wanted.profile(case))?;
+            whole(&cuda, name, config, wanted.profile(case))?;
         }
     }
     Ok(())
