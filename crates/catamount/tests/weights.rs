@@ -1,6 +1,15 @@
 //! `catamount weights` as a script would call it.
 
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
 use assert_cmd::Command;
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::record::RowAccessor;
+use parquet::schema::parser::parse_message_type;
 
 fn catamount(arguments: &str, input: &str) -> std::process::Output {
     let mut command = Command::cargo_bin("catamount").unwrap();
@@ -80,6 +89,63 @@ fn errors_name_the_line_and_keep_what_came_before() {
     {
         let message = error(&format!("weights --objective ua --budget 8 {files}"), "");
         assert!(message.contains(part), "{message}");
+    }
+}
+
+/// A file of traces, a row each.
+fn write_parquet(path: &Path, traces: &[(&str, &[f64])]) {
+    let schema = "message m { required binary name (UTF8); required group logp (LIST) { repeated \
+                  group list { required double element; } } }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let file = File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let names: Vec<ByteArray> = traces.iter().map(|(name, _)| ByteArray::from(*name)).collect();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<ByteArrayType>().write_batch(&names, None, None).unwrap();
+    column.close().unwrap();
+    let numbers: Vec<f64> = traces.iter().flat_map(|(_, logp)| *logp).copied().collect();
+    let repeats = traces.iter().flat_map(|(_, logp)| (0..logp.len()).map(|at| i16::from(at > 0)));
+    let (present, repeats) = (vec![1; numbers.len()], repeats.collect::<Vec<_>>());
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<DoubleType>().write_batch(&numbers, Some(&present), Some(&repeats)).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_parquet_file_is_weighed_as_the_same_json_lines_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let [traces, weights] = ["in.parquet", "out.parquet"].map(|name| folder.path().join(name));
+    let all: [(&str, &[f64]); 4] =
+        [("a", &[-0.25, -3.5]), ("b", &[-1.0]), ("c", &[-0.5; 9]), ("d", &[-4.0, -0.125])];
+    write_parquet(&traces, &all);
+    let arguments = "weights --objective bfs --budget 8";
+    let command = format!("{arguments} {} --out {}", traces.display(), weights.display());
+    let output = catamount(&command, "");
+    assert!(output.status.success() && output.stdout.is_empty());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("1 of 4 traces"));
+
+    let line =
+        |(name, logp): (&str, &[f64])| format!("{{\"name\":\"{name}\",\"logp\":{logp:?}}}\n");
+    let lines = catamount(arguments, &all.map(line).concat()).stdout;
+    let lines = String::from_utf8(lines).unwrap();
+    let reader = SerializedFileReader::new(File::open(&weights).unwrap()).unwrap();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!((rows.len(), lines.lines().count()), (4, 4));
+    for (row, line) in rows.iter().zip(lines.lines()) {
+        let numbers = row.get_list(2).unwrap().elements().iter().map(ToString::to_string);
+        let weights: Vec<f64> = numbers.map(|number| number.parse().unwrap()).collect();
+        let mark = if row.get_bool(3).unwrap() { ",\"infeasible\":true" } else { "" };
+        // As text: every number is written with as many digits as it takes to tell it apart.
+        let [success, weights] =
+            [serde_json::json!(row.get_double(1).unwrap()), serde_json::json!(weights)];
+        let name = row.get_string(0).unwrap();
+        let same = format!(
+            "{{\"name\":\"{name}\",\"log_success\":{success},\"weights\":{weights}{mark}}}"
+        );
+        assert_eq!(same, line);
     }
 }
 

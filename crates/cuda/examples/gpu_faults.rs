@@ -2,7 +2,7 @@
 //! processes on one card, too little memory, NaN in a kernel. Each is made to happen in processes
 //! of its own, and what is left afterwards is compared.
 //!
-//! `cargo run --release -p catamount-cuda --example gpu_faults`
+//! `cargo run --release -p catamount-cuda --example gpu_faults [-- --require-gpu]`
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
@@ -26,14 +26,15 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        [] => check_all(),
+        [] => check_all(false),
+        ["--require-gpu"] => check_all(true),
         ["train", folder, lose] => {
             child_train(Path::new(folder), lose.parse().unwrap_or(0), 1024, false)
         }
         ["memory", folder] => child_train(Path::new(folder), 0, 1 << 27, false),
         ["nan", folder] => child_train(Path::new(folder), 0, 1024, true),
         ["sample"] => child_sample(),
-        _ => Err("usage: gpu_faults".into()),
+        _ => Err("usage: gpu_faults [--require-gpu]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -165,11 +166,12 @@ fn child_sample() -> Outcome<()> {
     Ok(())
 }
 
-fn check_all() -> Outcome<()> {
+fn check_all(required: bool) -> Outcome<()> {
     match Cuda::new(0) {
         Ok(cuda) => println!("{}", cuda.describe()),
+        Err(reason) if required => return Err(reason.into()),
         Err(reason) => {
-            println!("nothing to check: {reason}");
+            println!("nothing checked: {reason}");
             return Ok(());
         }
     }

@@ -16,13 +16,18 @@ use crate::kernels::{
     SWIGLU_BACKWARD,
 };
 use crate::launch::Grid;
+use crate::side::Queue;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
-use crate::turn::Ready;
 
 impl Cuda {
-    pub(crate) fn clear_bytes<T>(&self, _: &Ready<'_>, to: Address<T>, bytes: usize) -> Result<()> {
+    pub(crate) fn clear_bytes<T>(
+        &self,
+        at: &dyn Queue,
+        to: Address<T>,
+        bytes: usize,
+    ) -> Result<()> {
         // SAFETY: the caller has checked that the buffer is that long.
-        unsafe { result::memset_d8_async(to.raw(), 0, bytes, self.device.current()) }
+        unsafe { result::memset_d8_async(to.raw(), 0, bytes, at.stream()) }
             .explain("clearing memory")
     }
 }

@@ -9,16 +9,17 @@ use catamount_model::{Error, Result};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 use crate::address::{Address, Computed};
-use crate::device::{Buffer, Device, Side};
+use crate::device::{Buffer, Device};
 use crate::head::Remembered;
 use crate::kernels::{Kernels, RANDOMIZE};
 use crate::launch::{Grid, Kernel, Parameters};
 use crate::matmul::{Matmul, Product, WORKSPACE};
 use crate::pending::Pending;
 use crate::profile::Profile;
+use crate::side::Queue;
 use crate::staging::Staging;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
-use crate::turn::Ready;
+use crate::turn::{Live, Ready};
 
 const COUNTERS: usize = 16_384;
 
@@ -53,6 +54,8 @@ pub(crate) struct State {
     pub pending: Option<Pending>,
     /// The buffers that work left on a side reads.
     pub read_beside: [u64; 3],
+    /// Whether there is a turn that can queue.
+    pub live: Live,
 }
 
 /// Fails where there is no driver.
@@ -105,6 +108,7 @@ impl Cuda {
             profile: None,
             pending: None,
             read_beside: [0; 3],
+            live: Live::default(),
         };
         Ok(Cuda {
             device,
@@ -207,11 +211,11 @@ impl Cuda {
     /// Scratch memory that keeps its content until the same name is asked for again.
     pub(crate) fn scratch<T>(
         &self,
-        turn: &Ready<'_>,
+        at: &dyn Queue,
         name: &'static str,
         bytes: usize,
     ) -> Result<Address<T>> {
-        let mut state = turn.state();
+        let mut state = at.state();
         if let Some(buffer) = state.scratch.get(name).filter(|b| b.bytes >= bytes) {
             return Ok(buffer.address());
         }
@@ -227,28 +231,28 @@ impl Cuda {
     /// Queues a kernel over a row of blocks.
     pub(crate) fn launch<P: Parameters>(
         &self,
-        turn: &Ready<'_>,
+        at: &dyn Queue,
         kernel: Kernel<P>,
         blocks: usize,
         threads: usize,
         args: P,
     ) -> Result<()> {
-        self.launch_box(turn, kernel, Grid::row(blocks, threads), args)
+        self.launch_box(at, kernel, Grid::row(blocks, threads), args)
     }
 
     /// Queues a kernel over a box of blocks, with shared memory.
     pub(crate) fn launch_box<P: Parameters>(
         &self,
-        turn: &Ready<'_>,
+        at: &dyn Queue,
         kernel: Kernel<P>,
         grid: Grid,
         args: P,
     ) -> Result<()> {
         let (args, count) = args.args();
         self.timed(
-            turn,
+            at,
             || kernel.name.to_string_lossy().into_owned(),
-            || self.kernels.launch(&self.device, kernel.name, grid, &args[..count]),
+            || self.kernels.launch(at.stream(), kernel.name, grid, &args[..count]),
         )
     }
 
@@ -257,30 +261,7 @@ impl Cuda {
         turn.state().matmul.prepare(&self.device, self.workspace.address(), product)
     }
 
-    /// Where what is queued beside starts from; not while every kernel is being timed.
-    pub(crate) fn fork(&self, turn: &Ready<'_>) -> Result<()> {
-        let profiling = turn.state().profile.is_some();
-        if profiling { Ok(()) } else { self.device.fork() }
-    }
-
-    /// Queues `work` beside the rest, from [`Cuda::fork`] until [`Cuda::join`].
-    pub(crate) fn beside(
-        &self,
-        turn: &Ready<'_>,
-        side: Side,
-        work: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let profiling = turn.state().profile.is_some();
-        if profiling { work() } else { self.device.beside(side, work) }
-    }
-
-    /// Lets what follows wait for what was queued beside.
-    pub(crate) fn join(&self, turn: &Ready<'_>, side: Side) -> Result<()> {
-        let profiling = turn.state().profile.is_some();
-        if profiling { Ok(()) } else { self.device.join(side) }
-    }
-
-    /// Queues a matrix product.
+    /// Queues a matrix product, on the main stream: products share a workspace.
     pub(crate) fn product(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
         let name = || {
             format!(
@@ -296,19 +277,14 @@ impl Cuda {
     /// Queues `work`, timing it if a profile is being taken.
     fn timed(
         &self,
-        turn: &Ready<'_>,
+        at: &dyn Queue,
         name: impl FnOnce() -> String,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let profiling = turn
-            .state()
-            .profile
-            .as_ref()
-            .map(|p| p.timer.start(&self.device))
-            .transpose()?
-            .is_some();
+        let profiling =
+            at.state().profile.as_ref().map(|p| p.timer.start(&self.device)).transpose()?.is_some();
         work()?;
-        if profiling && let Some(profile) = &mut turn.state().profile {
+        if profiling && let Some(profile) = &mut at.state().profile {
             profile.stop(&self.device, &name())?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use catamount_model::{Error, Result};
 use cudarc::driver::{DriverError, result, sys};
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::address::Address;
 use crate::graph::Graphs;
+use crate::side::Side;
 
 /// Turns the driver's answer into an error that says what was being done.
 pub(crate) trait Explain<T> {
@@ -45,18 +46,6 @@ impl<T> Explain<T> for std::result::Result<T, DriverError> {
     }
 }
 
-/// A stream beside the main one.
-#[derive(Clone, Copy)]
-pub(crate) enum Side {
-    /// Before everything else: small work that a long product would keep waiting.
-    Ahead,
-    /// After everything else: it fills what large products leave idle.
-    Behind,
-}
-
-/// No side.
-const NOWHERE: usize = usize::MAX;
-
 pub(crate) struct Device {
     pub ordinal: i32,
     pub name: String,
@@ -70,8 +59,6 @@ pub(crate) struct Device {
     /// The points where a side leaves the stream, and where each is waited for.
     fork: sys::CUevent,
     joins: [sys::CUevent; 2],
-    /// The side that launches go to, if it is one.
-    aside: AtomicUsize,
     next: AtomicU64,
     /// Whether the stream is recording a graph; allocations and copies to the host cannot be part
     /// of one.
@@ -172,7 +159,6 @@ impl Device {
                 sides,
                 fork,
                 joins,
-                aside: AtomicUsize::new(NOWHERE),
                 next: AtomicU64::new(1),
                 recording: AtomicBool::new(false),
                 pending: AtomicBool::new(false),
@@ -195,11 +181,6 @@ impl Device {
         unsafe { result::stream::synchronize(self.stream) }.explain("waiting for the GPU")
     }
 
-    /// The stream that launches go to now.
-    pub fn current(&self) -> sys::CUstream {
-        self.sides.get(self.aside.load(Ordering::Relaxed)).copied().unwrap_or(self.stream)
-    }
-
     /// The point that work beside the stream starts from: what is queued there before is done by
     /// then. What is queued afterwards, but before [`Device::beside`], is the first to be given
     /// room.
@@ -210,16 +191,14 @@ impl Device {
 
     /// Launches `work` beside the stream, from the last [`Device::fork`] on. What it uses must stay
     /// untouched until [`Device::join`].
-    pub fn beside(&self, side: Side, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub fn beside(&self, side: Side, work: impl FnOnce(sys::CUstream) -> Result<()>) -> Result<()> {
         let stream = self.sides[side as usize];
         // SAFETY: as above.
         unsafe {
             let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
             result::stream::wait_event(stream, self.fork, flags).explain("forking a stream")?;
         }
-        self.aside.store(side as usize, Ordering::Relaxed);
-        let launched = work();
-        self.aside.store(NOWHERE, Ordering::Relaxed);
+        let launched = work(stream);
         // Also after an error: a recording must not end with a stream left out.
         // SAFETY: as above.
         let marked = unsafe { result::event::record(self.joins[side as usize], stream) }

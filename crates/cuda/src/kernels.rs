@@ -263,7 +263,7 @@ impl Kernels {
     /// Queues one kernel. An empty grid queues nothing.
     pub fn launch(
         &self,
-        device: &Device,
+        stream: sys::CUstream,
         kernel: &CStr,
         Grid { blocks: grid, threads, shared }: Grid,
         args: &[Arg],
@@ -293,7 +293,7 @@ impl Kernels {
                 (grid.0 as u32, grid.1 as u32, grid.2 as u32),
                 (threads as u32, 1, 1),
                 shared as u32,
-                device.current(),
+                stream,
                 &mut pointers[..args.len()],
             )
         }

@@ -38,6 +38,7 @@ mod plan;
 mod profile;
 mod rotation;
 mod sampling;
+mod side;
 mod staging;
 mod tensor;
 mod transfer;
@@ -47,6 +48,13 @@ pub use compile::{Compiled, compile_all, compiler_version};
 pub use cuda::{Cuda, Precision};
 pub use profile::Timing;
 pub use tensor::{CudaIndex, CudaTensor};
+
+/// Whose misuse does not compile, as the examples beside their source show.
+#[doc(hidden)]
+pub mod turns {
+    pub use crate::side::{Aside, Fork, Left, Side};
+    pub use crate::turn::Ready;
+}
 
 /// The README's example is a test.
 #[cfg(doctest)]

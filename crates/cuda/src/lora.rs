@@ -1,14 +1,11 @@
 //! LoRA's products. The fused kernels serve the usual shapes in bf16; the rest goes through plain
 //! products (`plain_lora.rs`).
 
-use std::sync::atomic::Ordering;
-
 use catamount_model::{Dropout, Error, Lora, LoraGradients, Result};
 
 use crate::address::{Address, Computed};
 use crate::correction::Correction;
 use crate::cuda::Cuda;
-use crate::device::Side;
 use crate::kernels::{
     Gradient, Inner, LORA_GRADIENT_1, LORA_GRADIENT_2, LORA_GRADIENT_3, LORA_GRADIENT_DROP_1,
     LORA_GRADIENT_DROP_2, LORA_GRADIENT_DROP_3, LORA_INNER_2, LORA_INNER_4, LORA_INNER_6,
@@ -20,6 +17,7 @@ use crate::launch::{Grid, Kernel, Parts};
 use crate::matmul::Product;
 use crate::pending::Pending;
 use crate::plain_lora::Gradients;
+use crate::side::{Aside, Queue, Side};
 use crate::tensor::{CudaTensor, Format};
 use crate::turn::Ready;
 
@@ -183,7 +181,7 @@ impl Cuda {
         y: &mut CudaTensor,
     ) -> Result<()> {
         let y_id = y.numbers.id;
-        let (turn, waiting) = self.turn_to_wait()?.take_product([x.numbers.id, y_id])?;
+        let (mut turn, waiting) = self.turn_to_wait()?.take_product([x.numbers.id, y_id])?;
         let s = self.site(n, lora)?;
         let (x, t, y) = (
             self.read(x, n * lora.inputs)?,
@@ -197,7 +195,7 @@ impl Cuda {
         // A result that is no wider than the input is quickly added to afterwards, by whatever
         // reads it next; and with few rows every result is.
         if let Some(product) = waiting.filter(|_| n <= BESIDE || outputs_are_narrow(lora)) {
-            let correction = self.lora_beside(&turn, &s, &product, [x, t], (y_id, y))?;
+            let correction = self.lora_beside(&mut turn, &s, &product, [x, t], (y_id, y))?;
             turn.leave(Pending::Correction(correction));
             return Ok(());
         }
@@ -225,7 +223,7 @@ impl Cuda {
     ) -> Result<()> {
         let operands = [dy.numbers.id, dx.numbers.id];
         let turn = self.turn_beside()?.writing(&[dx.numbers.id])?;
-        let (turn, waiting) = turn.take_product(operands)?;
+        let (mut turn, waiting) = turn.take_product(operands)?;
         let s = self.site(n, lora)?;
         let (inputs, outputs, rows) = (lora.inputs, lora.outputs, s.adapted());
         let ids = [inner.x.numbers.id, inner.t.numbers.id, dy.numbers.id];
@@ -243,47 +241,48 @@ impl Cuda {
         let bt = self.scratch(&turn, "lora b transposed", rows * lora.rank * 2)?;
         let (a, b) = (s.a(), s.b());
         self.lora_partials(&turn, &s, &b)?;
-        let narrow = || {
+        let narrow = |at: &dyn Queue| {
             let grid = Grid::of((b.longest.div_ceil(256), b.count, 1), 256);
             let list = (b.parts, lora.rank, s.b, bt);
-            self.launch_box(&turn, TRANSPOSE_PARTS, grid, list)?;
-            self.lora_inner(&turn, &s, &b, dy, bt, dt)
+            self.launch_box(at, TRANSPOSE_PARTS, grid, list)?;
+            self.lora_inner(at, &s, &b, dy, bt, dt)
         };
-        let gradients = || {
-            self.lora_gradient(&turn, &s, &a, x, dt, da)?;
-            self.lora_gradient(&turn, &s, &b, dy, t, db)
+        let gradients = |at: &dyn Queue| {
+            self.lora_gradient(at, &s, &a, x, dt, da)?;
+            self.lora_gradient(at, &s, &b, dy, t, db)
         };
-        let outer = |add| self.lora_outer(&turn, &s, &a, dt, dx, add);
+        let outer = |turn: &Ready<'_>, add| self.lora_outer(turn, &s, &a, dt, dx, add);
         // What the large product does not need fills what it leaves idle. Its result is added to
         // afterwards if it is the narrower matrix, which costs less than waiting for dt.
         let first = waiting.filter(|_| outputs >= inputs);
         if first.is_none() {
             self.join_loose()?;
-            narrow()?;
+            narrow(&turn)?;
         }
-        self.fork(&turn)?;
+        let fork = turn.fork()?;
         // The product comes first: small blocks would keep its large ones from their place.
         let launched = match (first, waiting) {
             (Some(product), _) => self.product(&turn, &product),
-            (None, Some(product)) => {
-                outer(false).and_then(|()| self.product(&turn, &Product { beta: 1.0, ..product }))
-            }
-            (None, None) => outer(true),
+            (None, Some(product)) => outer(&turn, false)
+                .and_then(|()| self.product(&turn, &Product { beta: 1.0, ..product })),
+            (None, None) => outer(&turn, true),
         };
-        let beside = self.beside(&turn, Side::Behind, || {
-            if first.is_some() { narrow().and_then(|()| gradients()) } else { gradients() }
+        let left = fork.beside(&mut turn, Side::Behind, |aside| {
+            if first.is_some() {
+                narrow(aside)?;
+            }
+            gradients(aside)
         });
-        if first.is_some() || waiting.is_none() || beside.is_err() {
-            self.join(&turn, Side::Behind)?;
+        let left = if first.is_some() || waiting.is_none() {
+            left.join(&turn)
         } else {
             // A product as wide as this leaves little idle: the gradients may last until an
             // operation needs what they use.
-            turn.state().read_beside = ids;
-            self.device.loose.store(turn.state().profile.is_none(), Ordering::Relaxed);
-        }
-        launched.and(beside)?;
+            left.leave(&turn, ids)
+        };
+        launched.and(left)?;
         if first.is_some() {
-            outer(true)?;
+            outer(&turn, true)?;
         }
         Ok(())
     }
@@ -293,7 +292,7 @@ impl Cuda {
     /// anyway, and adds the adapter's part to it.
     fn lora_beside(
         &self,
-        turn: &Ready<'_>,
+        turn: &mut Ready<'_>,
         s: &Site<'_>,
         product: &Product,
         [x, t]: [Address<Computed>; 2],
@@ -303,24 +302,22 @@ impl Cuda {
         let part = self.scratch(turn, "adapter part", 2 * len)?;
         let (a, b) = (s.a(), s.b());
         self.lora_partials(turn, s, &a)?;
-        let work = || {
+        let work = |aside: &Aside<'_>| {
             if s.adapted() < s.lora.outputs {
-                self.clear_bytes(turn, part, 2 * len)?;
+                self.clear_bytes(aside, part, 2 * len)?;
             }
-            self.lora_inner(turn, s, &a, x, s.a, t)?;
-            self.lora_outer(turn, s, &b, t, part, false)
+            self.lora_inner(aside, s, &a, x, s.a, t)?;
+            self.lora_outer(aside, s, &b, t, part, false)
         };
-        self.fork(turn)?;
-        let side = if s.n <= BESIDE { Side::Ahead } else { Side::Behind };
-        let (launched, beside) = match side {
-            Side::Ahead => {
-                let beside = self.beside(turn, side, work);
-                (self.product(turn, product), beside)
-            }
-            Side::Behind => (self.product(turn, product), self.beside(turn, side, work)),
+        let fork = turn.fork()?;
+        let (launched, left) = if s.n <= BESIDE {
+            let left = fork.beside(turn, Side::Ahead, work);
+            (self.product(turn, product), left)
+        } else {
+            (self.product(turn, product), fork.beside(turn, Side::Behind, work))
         };
-        self.join(turn, side)?;
-        launched.and(beside)?;
+        let left = left.join(turn);
+        launched.and(left)?;
         Ok(Correction { y_id, y, part, len })
     }
 
@@ -343,10 +340,10 @@ impl Cuda {
 
     /// The place for the slices of an inner product, which must be taken before it is queued beside
     /// something.
-    fn lora_partials(&self, turn: &Ready<'_>, s: &Site<'_>, f: &Factor) -> Result<Address<f32>> {
+    fn lora_partials(&self, at: &dyn Queue, s: &Site<'_>, f: &Factor) -> Result<Address<f32>> {
         let (tiles, groups, slices) = self.slices(s, f);
         if slices > 1 {
-            self.scratch(turn, "lora partials", groups * slices * 32 * tiles * 8 * 4)
+            self.scratch(at, "lora partials", groups * slices * 32 * tiles * 8 * 4)
         } else {
             Ok(Address::NULL)
         }
@@ -355,7 +352,7 @@ impl Cuda {
     /// Wide to narrow, `x` times the rows of `m`; see `inner` in lora.cu.
     fn lora_inner(
         &self,
-        turn: &Ready<'_>,
+        at: &dyn Queue,
         s: &Site<'_>,
         f: &Factor,
         x: Address<Computed>,
@@ -365,7 +362,7 @@ impl Cuda {
         let (_, kernel) = variant(INNER, f.depth.div_ceil(8), f.p > 0.0);
         let (tiles, _, slices) = self.slices(s, f);
         let (rows, columns) = (s.n.div_ceil(32), f.depth.div_ceil(8 * tiles));
-        let partials = self.lora_partials(turn, s, f)?;
+        let partials = self.lora_partials(at, s, f)?;
         let grid = Grid::of((rows, f.count, columns * slices), 256);
         let list = (
             s.n,
@@ -383,13 +380,13 @@ impl Cuda {
             partials,
             self.counter_address(),
         );
-        self.launch_box(turn, kernel, grid, list)
+        self.launch_box(at, kernel, grid, list)
     }
 
     /// Narrow to wide; see `outer` in lora.cu.
     fn lora_outer(
         &self,
-        turn: &Ready<'_>,
+        at: &dyn Queue,
         s: &Site<'_>,
         f: &Factor,
         t: Address<Computed>,
@@ -403,13 +400,13 @@ impl Cuda {
             s.n, f.parts, f.depth, t, s.width, f.matrix, down, y, f.stride, f.scale, s.key, f.p,
             add,
         );
-        self.launch_box(turn, kernel, grid, list)
+        self.launch_box(at, kernel, grid, list)
     }
 
     /// Gradient of a narrow matrix; see `gradient` in lora.cu.
     fn lora_gradient(
         &self,
-        turn: &Ready<'_>,
+        at: &dyn Queue,
         s: &Site<'_>,
         f: &Factor,
         x: Address<Computed>,
@@ -426,6 +423,6 @@ impl Cuda {
             s.n, f.parts, f.depth, x, f.stride, t, s.width, grad, c_step, j_step, f.scale, s.key,
             f.p,
         );
-        self.launch_box(turn, kernel, grid.with_shared(lora_gradient_shared(tiles)), list)
+        self.launch_box(at, kernel, grid.with_shared(lora_gradient_shared(tiles)), list)
     }
 }

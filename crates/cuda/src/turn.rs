@@ -9,20 +9,43 @@
 //! turn() ──────────────────────────────────────────────────────────────▶ Ready
 //! ```
 //!
-//! Only a [`Ready`] turn launches, and there is no way to it past what waits.
+//! Only a [`Ready`] turn launches, and there is no way to it past what waits. There is one at a
+//! time: what one leaves would otherwise be unknown to another on the same thread, to which the
+//! lock is open. And it does not compile to go on with a turn that has left something:
+//!
+//! ```
+//! # use catamount_cuda::turns::Ready;
+//! fn once(turn: Ready<'_>) {
+//!     queue(&turn);
+//!     leave(turn);
+//! }
+//! fn queue(_: &Ready<'_>) {}
+//! fn leave(_: Ready<'_>) {}
+//! ```
+//!
+//! ```compile_fail,E0382
+//! # use catamount_cuda::turns::Ready;
+//! fn once(turn: Ready<'_>) {
+//!     leave(turn);
+//!     queue(&turn);
+//! }
+//! fn queue(_: &Ready<'_>) {}
+//! fn leave(_: Ready<'_>) {}
+//! ```
 
 use std::cell::RefMut;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamount_model::Result;
+use catamount_model::{Error, Result};
 use parking_lot::ReentrantMutexGuard;
 
 use crate::address::{Address, Computed};
 use crate::correction::Correction;
 use crate::cuda::{Cuda, State};
-use crate::device::Side;
 use crate::matmul::Product;
 use crate::pending::Pending;
+use crate::side::Side;
 
 type Guard<'a> = ReentrantMutexGuard<'a, std::cell::RefCell<State>>;
 
@@ -35,7 +58,36 @@ pub(crate) struct Beside<'a>(Held<'a>);
 pub(crate) struct Waiting<'a>(Held<'a>);
 
 /// A turn in which nothing waits: operations can be queued.
-pub(crate) struct Ready<'a>(Held<'a>);
+#[must_use]
+pub struct Ready<'a> {
+    /// Given up before the lock is.
+    _only: Only,
+    held: Held<'a>,
+}
+
+/// Whether there is a turn that can queue.
+#[derive(Default)]
+pub(crate) struct Live(Arc<AtomicBool>);
+
+/// Held by the one turn that can queue.
+struct Only(Arc<AtomicBool>);
+
+impl Live {
+    fn claim(&self) -> Result<Only> {
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Err(Error::Device(
+                "an operation began within another one's turn: end that first, or hold it".into(),
+            ));
+        }
+        Ok(Only(self.0.clone()))
+    }
+}
+
+impl Drop for Only {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
 
 /// Keeps other threads out, and no more.
 pub(crate) struct Held<'a> {
@@ -43,9 +95,14 @@ pub(crate) struct Held<'a> {
     guard: Guard<'a>,
 }
 
-impl Held<'_> {
+impl<'a> Held<'a> {
     pub fn state(&self) -> RefMut<'_, State> {
         self.guard.borrow_mut()
+    }
+
+    fn ready(self) -> Result<Ready<'a>> {
+        let only = self.state().live.claim()?;
+        Ok(Ready { _only: only, held: self })
     }
 }
 
@@ -53,7 +110,7 @@ impl Cuda {
     /// The right to queue an operation, after what waits.
     pub(crate) fn turn(&self) -> Result<Ready<'_>> {
         let turn = self.turn_to_wait()?;
-        if self.device.pending.load(Ordering::Relaxed) { turn.settle() } else { Ok(Ready(turn.0)) }
+        if self.device.pending.load(Ordering::Relaxed) { turn.settle() } else { turn.0.ready() }
     }
 
     /// The right to say what becomes of what waits.
@@ -97,8 +154,8 @@ impl<'a> Beside<'a> {
 impl<'a> Waiting<'a> {
     /// Queues what waits.
     pub fn settle(self) -> Result<Ready<'a>> {
-        let (cuda, pending) = (self.0.cuda, self.0.state().pending.take());
-        let turn = Ready(self.0);
+        let (cuda, turn) = (self.0.cuda, self.0.ready()?);
+        let pending = turn.state().pending.take();
         match pending {
             None => {}
             Some(Pending::Product(product, _)) => cuda.product(&turn, &product)?,
@@ -118,8 +175,9 @@ impl<'a> Waiting<'a> {
         if found.is_none() {
             return Ok((self.settle()?, None));
         }
-        self.0.state().pending = None;
-        Ok((Ready(self.0), found))
+        let turn = self.0.ready()?;
+        turn.state().pending = None;
+        Ok((turn, found))
     }
 
     /// The product with these operands, if it is what waits: the caller queues it.
@@ -144,27 +202,31 @@ impl<'a> Waiting<'a> {
 }
 
 impl<'a> Ready<'a> {
-    pub fn state(&self) -> RefMut<'_, State> {
-        self.0.state()
+    pub(crate) fn state(&self) -> RefMut<'_, State> {
+        self.held.state()
+    }
+
+    pub(crate) fn cuda(&self) -> &'a Cuda {
+        self.held.cuda
     }
 
     /// Leaves work to the operation that comes next, and ends the turn.
-    pub fn leave(self, pending: Pending) {
+    pub(crate) fn leave(self, pending: Pending) {
         self.state().pending = Some(pending);
-        self.0.cuda.device.pending.store(true, Ordering::Relaxed);
+        self.held.cuda.device.pending.store(true, Ordering::Relaxed);
     }
 
     /// Gives up the right to queue, and still keeps other threads out: for work that takes turns of
     /// its own.
-    pub fn hold(self) -> Held<'a> {
-        let held = Held { cuda: self.0.cuda, guard: self.0.cuda.lock() };
+    pub(crate) fn hold(self) -> Held<'a> {
+        let held = Held { cuda: self.held.cuda, guard: self.held.cuda.lock() };
         drop(self);
         held
     }
 
     /// Frees the buffers that were given back while something waited, which is queued by now.
     fn let_go(&self) {
-        let device = &self.0.cuda.device;
+        let device = &self.held.cuda.device;
         device.pending.store(false, Ordering::Relaxed);
         if !device.is_recording() && !device.loose.load(Ordering::Relaxed) {
             device.release_deferred();
@@ -176,8 +238,22 @@ impl Drop for Ready<'_> {
     /// What waited when the turn began is queued by now, or something else has been left.
     fn drop(&mut self) {
         let nothing = self.state().pending.is_none();
-        if nothing && self.0.cuda.device.pending.load(Ordering::Relaxed) {
+        if nothing && self.held.cuda.device.pending.load(Ordering::Relaxed) {
             self.let_go();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_turn_is_refused_while_one_can_queue() {
+        let live = Live::default();
+        let first = live.claim().unwrap();
+        assert!(live.claim().is_err_and(|e| e.to_string().contains("another one's turn")));
+        drop(first);
+        assert!(live.claim().is_ok());
     }
 }

@@ -32,6 +32,21 @@ fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
 }
 
 #[test]
+fn what_differs_and_a_required_gpu_that_is_absent_are_counted() {
+    let results = |x: f32| vec![("x".to_string(), vec![x, 2.0])];
+    let mut tally = cases::Tally::default();
+    tally.results("f32", &results(1.0), &results(1.0), 0.0);
+    tally.absent("f32", "no driver", false);
+    assert_eq!(tally, cases::Tally { checked: 1, wrong: 0 });
+    tally.results("f32", &results(1.0), &results(1.1), 1e-3);
+    tally.results("f32", &results(1.0), &results(f32::NAN), 1e-3);
+    tally.verdict("f32", "recomputation gives the same bits", false);
+    tally.absent("f32", "no driver", true);
+    assert_eq!(tally, cases::Tally { checked: 4, wrong: 4 });
+    assert_eq!(tally.finish(), std::process::ExitCode::FAILURE);
+}
+
+#[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn operations_agree_with_the_processor_and_the_reference() {
     for (precision, most) in [(Precision::F32, SINGLE[0]), (Precision::Bf16, SINGLE[1])] {

@@ -280,11 +280,13 @@ impl<B: Backend> Generator<B> {
                 None => {
                     let tokens = &job.prompt.tokens;
                     let prefix = &tokens[..tokens.len() - 1];
+                    let known = self.prefixes.known(prefix);
                     let Some(place) = self.prefixes.insert(tokens, prefix.len()) else { break };
                     job.place = Some(place);
                     self.prompts.push(&self.model, &mut self.cache, prefix, place)?;
                     self.work.prompts += 1;
                     self.work.prompt_tokens += prefix.len() as u64;
+                    self.work.known_tokens += known as u64;
                     place
                 }
             };

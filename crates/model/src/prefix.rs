@@ -1,7 +1,8 @@
 //! Prompts whose keys and values are in the cache, kept for when the same state is asked about
 //! again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -36,6 +37,8 @@ pub(crate) struct Prefixes {
     /// Rows of one sample.
     sample: usize,
     kept: FxHashMap<Arc<[u32]>, Kept>,
+    /// The same prompts in order: those that begin alike are neighbours.
+    sorted: BTreeSet<Arc<[u32]>>,
     /// Prompts that nobody uses, by when they were last asked for.
     idle: BTreeMap<u64, Arc<[u32]>>,
     clock: u64,
@@ -56,6 +59,7 @@ impl Prefixes {
             reserved,
             sample,
             kept: FxHashMap::default(),
+            sorted: BTreeSet::new(),
             idle: BTreeMap::new(),
             clock: 0,
         }
@@ -73,6 +77,18 @@ impl Prefixes {
         Some(kept.prefix)
     }
 
+    /// How many of its first tokens a prompt has in common with one that is in the cache: what
+    /// there would be no need to compute.
+    pub fn known(&self, prompt: &[u32]) -> usize {
+        let common = |other: &Arc<[u32]>| {
+            prompt.iter().zip(&**other).take_while(|(one, other)| one == other).count()
+        };
+        let (before, after) = ((Unbounded, Excluded(prompt)), (Included(prompt), Unbounded));
+        let before = self.sorted.range::<[u32], _>(before).next_back();
+        let after = self.sorted.range::<[u32], _>(after).next();
+        before.into_iter().chain(after).map(common).max().unwrap_or(0)
+    }
+
     /// Room for so many rows of a prompt that is not in the cache; it stays until
     /// [`Prefixes::release`].
     pub fn insert(&mut self, prompt: &Arc<[u32]>, rows: usize) -> Option<Prefix> {
@@ -80,6 +96,7 @@ impl Prefixes {
         let prefix = Prefix { first, len: rows as u32 };
         self.clock += 1;
         self.kept.insert(Arc::clone(prompt), Kept { prefix, users: 1, used: self.clock });
+        self.sorted.insert(Arc::clone(prompt));
         Some(prefix)
     }
 
@@ -101,6 +118,7 @@ impl Prefixes {
             }
             let (_, prompt) = self.idle.pop_first()?;
             let kept = self.kept.remove(&prompt)?;
+            self.sorted.remove(&prompt);
             self.runs.give(kept.prefix.first, kept.prefix.len as usize);
         }
     }
@@ -138,6 +156,23 @@ mod tests {
         assert!(p.take_own().is_some());
         assert!(p.find(&two).is_none(), "2 was used longer ago than 1");
         assert!(p.find(&one).is_some());
+    }
+
+    #[test]
+    fn the_longest_common_beginning_is_found_among_what_is_kept() {
+        let mut p = Prefixes::new(12, 0, 3);
+        assert_eq!(p.known(&[1, 2]), 0);
+        let prompts = [&[1, 2, 3, 9][..], &[1, 2, 5, 5], &[4, 4, 4, 4]].map(Arc::<[u32]>::from);
+        for prompt in &prompts {
+            p.insert(prompt, 4).unwrap();
+        }
+        assert_eq!(p.known(&[1, 2, 3, 8, 8]), 3, "the one before in order");
+        assert_eq!(p.known(&[1, 2, 4, 8]), 2);
+        assert_eq!(p.known(&[4, 4, 1]), 2, "the one after");
+        assert_eq!(p.known(&[7]), 0);
+        p.release(&prompts[0]);
+        assert!(p.take_own().is_some());
+        assert_eq!(p.known(&[1, 2, 3, 8, 8]), 2, "what made room is not known any more");
     }
 
     #[test]

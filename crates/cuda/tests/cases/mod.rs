@@ -4,6 +4,7 @@ mod adapted;
 mod network;
 mod operations;
 mod sampling;
+mod tally;
 
 use catamount_model::{Backend, Kind};
 use catamount_search::Stream;
@@ -12,6 +13,7 @@ pub use adapted::adapted;
 pub use network::{adapter_training, recording};
 pub use operations::operations;
 pub use sampling::sampling;
+pub use tally::Tally;
 
 /// Named results of a run.
 pub type Results = Vec<(String, Vec<f32>)>;

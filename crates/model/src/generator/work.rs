@@ -14,6 +14,9 @@ pub struct Work {
     pub prompts: u64,
     /// Their tokens.
     pub prompt_tokens: u64,
+    /// So many of these were in the cache before, at the beginning of another prompt, and were
+    /// computed again.
+    pub known_tokens: u64,
     /// Time in which a step was queued on the device or computed there.
     pub device: Duration,
     /// Time in which at least one question was open.
@@ -29,6 +32,7 @@ impl Sub for Work {
             tokens: self.tokens - before.tokens,
             prompts: self.prompts - before.prompts,
             prompt_tokens: self.prompt_tokens - before.prompt_tokens,
+            known_tokens: self.known_tokens - before.known_tokens,
             device: self.device - before.device,
             total: self.total - before.total,
         }
