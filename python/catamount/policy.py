@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any, Callable, Sequence, Union
 
@@ -87,6 +88,14 @@ class OpenAIPolicy(_Native):
     """One request per question rather than one per sample."""
 
     kind = "openai"
+
+    def __post_init__(self) -> None:
+        if self.tokenizer is None and self.prompt == type(self).prompt:
+            warnings.warn(
+                "the server is asked with text, which it may tokenize unlike training; give "
+                "tokenizer for a model trained here, or a prompt of your own for another",
+                stacklevel=3,
+            )
 
 
 @dataclass(frozen=True)

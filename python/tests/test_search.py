@@ -3,6 +3,7 @@ import math
 import os
 import signal
 import threading
+import warnings
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -238,6 +239,15 @@ def test_a_completions_server(theorems, database, traces):
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_server_asked_with_the_default_prompt_as_text_is_warned_of():
+    with pytest.warns(UserWarning, match="unlike training"):
+        catamount.OpenAIPolicy("http://127.0.0.1:8000")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        catamount.OpenAIPolicy("http://127.0.0.1:8000", tokenizer="MODEL")
+        catamount.OpenAIPolicy("http://127.0.0.1:8000", prompt="Prove {state}")
 
 
 def test_a_server_is_asked_in_tokens_or_in_chats(theorems, database, tmp_path):

@@ -28,6 +28,9 @@ for regime in converged under-fitted; do
   # At equal work for the prover.
   compare $regime ce ce+distinct --budget 16,32,64,128 --unit distinct
   compare $regime $tuned ce+distinct --budget 16,32,64,128 --unit distinct
+  # At equal tokens; and as many distinct rollouts as cost the tokens of 1,024 others.
+  compare $regime ce ce+distinct --budget 1600,3200 --unit tokens
+  compare $regime ce ce+distinct --budget 617,1024
   # What training for the search adds: to CE sampled alike, and against CE at its best temperature.
   compare $regime ce+distinct matched+fitted+distinct --budget $budgets
   compare $regime $tuned matched+fitted+distinct --budget $budgets

@@ -51,6 +51,11 @@ fn strict(held: &[&str]) -> (String, Arc<Mutex<Seen>>) {
     let shared = seen.clone();
     let (url, _) = serve(move |_, asked| {
         let mut seen = shared.lock().unwrap();
+        if asked.path == "/v1/models" {
+            let card = |name: &String| json!({ "id": name, "owned_by": "vllm" });
+            let data: Vec<Value> = seen.adapters.iter().map(card).collect();
+            return respond("200 OK", &json!({ "data": data }).to_string());
+        }
         let body: Value = serde_json::from_str(&asked.body).unwrap();
         seen.requests.push((asked.path.clone(), body.clone()));
         let name = body["lora_name"].as_str().unwrap_or_default().to_owned();

@@ -11,7 +11,7 @@
 //! A tactic's log-probability is the sum over the tokens that the server reports. vLLM reports the
 //! stop token among them; llama.cpp does not report the tokens of a stop string, so that there log
 //! p lacks the end of the tactic. Both report probabilities at temperature 1 unless told otherwise
-//! when started.
+//! when started; SGLang reports those after the temperature unless told otherwise.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,12 +25,14 @@ use catamount_search::{Fault, Identity, Policy, Request, RequestId, Sample};
 
 use adapter::Loaded;
 use client::{Client, Job, Prompt};
+use naming::Naming;
 
 pub use adapter::ServedAdapter;
 pub use settings::{Api, HttpSettings, Layout};
 
 mod adapter;
 mod client;
+mod naming;
 mod reply;
 mod secrets;
 mod settings;
@@ -43,6 +45,7 @@ pub struct HttpError(String);
 /// A server as a policy.
 pub struct Http {
     settings: HttpSettings,
+    client: Arc<Client>,
     jobs: Sender<Job>,
     answers: Receiver<(u64, usize, Result<Vec<Sample>, Fault>)>,
     /// By serial number: the caller's own numbers may come again.
@@ -102,7 +105,8 @@ impl Http {
         }
         let interrupted = Arc::default();
         let open = HashMap::new();
-        Ok(Http { settings, jobs, answers, open, next: 0, closing, interrupted, _adapter: adapter })
+        let (next, _adapter) = (0, adapter);
+        Ok(Http { settings, client, jobs, answers, open, next, closing, interrupted, _adapter })
     }
 
     /// Takes one answer in; says whether a question is settled by it.
@@ -245,9 +249,15 @@ impl Policy for Http {
             Some(layout) => identity.with("tokenizer", layout.name()),
             None => identity.with("prompt", format!("{:?}", settings.prompt)),
         };
-        match &settings.adapter {
+        let identity = match &settings.adapter {
             Some(adapter) => identity.with("adapter", &adapter.content),
             None => identity,
+        };
+        match self.client.naming() {
+            // A log of SGLang without it was sampled from the base.
+            Ok(Naming::LoraPath) => identity.with("named by", Naming::LoraPath.field()),
+            // A server that does not answer will answer no question either.
+            Ok(Naming::Model) | Err(_) => identity,
         }
     }
 }

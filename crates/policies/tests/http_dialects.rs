@@ -40,6 +40,9 @@ fn fake(kind: Kind) -> (String, Arc<Mutex<Seen>>) {
 }
 
 fn answer(kind: Kind, asked: &HttpRequest, seen: &mut Seen) -> String {
+    if asked.path == "/v1/models" {
+        return models(kind, seen);
+    }
     let body: Value = serde_json::from_str(&asked.body).unwrap();
     seen.requests.push((asked.path.clone(), body.clone()));
     let name = body["lora_name"].as_str().unwrap_or_default().to_owned();
@@ -72,22 +75,61 @@ fn answer(kind: Kind, asked: &HttpRequest, seen: &mut Seen) -> String {
     }
 }
 
-fn checked(body: &Value, chat: bool, seen: &Seen, kind: Kind) -> String {
-    match refusal(body, chat) {
-        Some(why) => {
-            let error = json!({"object": "error", "message": why, "type": "BadRequestError"});
-            return respond("400 Bad Request", &error.to_string());
+/// The base, and the adapters as vLLM lists them. SGLang need not list them.
+fn models(kind: Kind, seen: &Seen) -> String {
+    let owner = match kind {
+        Kind::Vllm => "vllm",
+        Kind::Sglang => "sglang",
+    };
+    let mut data = vec![json!({"id": BASE, "object": "model", "owned_by": owner, "parent": null})];
+    if kind == Kind::Vllm {
+        let card = |name: &String| json!({"id": name, "owned_by": owner, "parent": BASE});
+        data.extend(seen.adapters.iter().map(card));
+    }
+    respond("200 OK", &json!({"object": "list", "data": data}).to_string())
+}
+
+/// Who answers a request: an adapter, or the base. vLLM knows adapters as models and refuses what
+/// it does not know; SGLang takes any model for its base, and an adapter by its own field or behind
+/// the base's name.
+fn answerer(kind: Kind, body: &Value, seen: &Seen) -> Result<Option<String>, String> {
+    let model = body["model"].as_str().unwrap_or(BASE);
+    let adapter = match kind {
+        Kind::Vllm => Some(model).filter(|model| *model != BASE),
+        Kind::Sglang => {
+            model.split_once(':').map(|(_, adapter)| adapter).or(body["lora_path"].as_str())
         }
-        None => {
-            let model = body["model"].as_str().unwrap_or(BASE);
-            if model != BASE && !seen.adapters.contains(model) {
-                let said = format!("The model `{model}` does not exist.");
-                return respond("404 Not Found", &json!({"error": {"message": said}}).to_string());
-            }
+    };
+    let Some(adapter) = adapter else { return Ok(None) };
+    match (seen.adapters.contains(adapter), kind) {
+        (true, _) => Ok(Some(adapter.to_owned())),
+        (false, Kind::Vllm) => {
+            let said = format!("The model `{adapter}` does not exist.");
+            let said = json!({"error": {"message": said}}).to_string();
+            Err(respond("404 Not Found", &said))
+        }
+        (false, Kind::Sglang) => {
+            let said = format!("The following requested LoRA adapters are not loaded: {adapter}");
+            let said = json!({"object": "error", "message": said}).to_string();
+            Err(respond("400 Bad Request", &said))
         }
     }
+}
+
+fn checked(body: &Value, chat: bool, seen: &Seen, kind: Kind) -> String {
+    if let Some(why) = refusal(body, chat, kind) {
+        let error = json!({"object": "error", "message": why, "type": "BadRequestError"});
+        return respond("400 Bad Request", &error.to_string());
+    }
+    let adapter = match answerer(kind, body, seen) {
+        Ok(adapter) => adapter,
+        Err(refused) => return refused,
+    };
+    let text = match adapter {
+        Some(adapter) => format!(" exact {adapter} "),
+        None => " have h := foo\n  exact h ".to_owned(),
+    };
     let choice = |index: u64| {
-        let text = " have h := foo\n  exact h ";
         let mut choice = json!({"index": index, "finish_reason": "stop"});
         match kind {
             Kind::Vllm => choice["stop_reason"] = json!(7),
@@ -114,9 +156,12 @@ fn checked(body: &Value, chat: bool, seen: &Seen, kind: Kind) -> String {
 }
 
 /// Why a request is refused.
-fn refusal(body: &Value, chat: bool) -> Option<String> {
+fn refusal(body: &Value, chat: bool, kind: Kind) -> Option<String> {
     let own: &[&str] = if chat { &["messages"] } else { &["prompt", "stop_token_ids"] };
-    let known = |key: &str| SAMPLING.contains(&key) || own.contains(&key);
+    let known = |key: &str| {
+        let lora = kind == Kind::Sglang && key == "lora_path";
+        SAMPLING.contains(&key) || own.contains(&key) || lora
+    };
     if let Some(extra) = body.as_object()?.keys().find(|key| !known(key)) {
         return Some(format!("unknown field {extra}"));
     }
@@ -219,13 +264,12 @@ fn an_adapter_is_loaded_before_it_is_asked_and_unloaded_in_the_end() {
         };
         let settings = HttpSettings { adapter: Some(adapter), ..settings(&url) };
         let mut policy = Http::new(settings).unwrap();
-        ask(&mut policy, 1).unwrap();
+        assert_eq!(ask(&mut policy, 1).unwrap()[0].tactic, "exact bfs", "{kind:?}");
         assert_eq!(policy.identity().get("adapter"), Some("c0ffee"));
+        named_as(kind, &policy);
         {
             let seen = seen.lock().unwrap();
             assert!(seen.adapters.contains("bfs"));
-            let (_, body) = seen.requests.last().unwrap();
-            assert_eq!(body["model"], "bfs");
             let loads = |(path, body): &&(String, Value)| {
                 path.ends_with("/load_lora_adapter") && body["lora_path"] == "/models/bfs"
             };
@@ -234,6 +278,53 @@ fn an_adapter_is_loaded_before_it_is_asked_and_unloaded_in_the_end() {
         drop(policy);
         assert!(seen.lock().unwrap().adapters.is_empty(), "{kind:?}");
     }
+}
+
+/// A log of SGLang says that its adapter was named as SGLang takes it; older ones were sampled from
+/// the base, and are not continued.
+fn named_as(kind: Kind, policy: &Http) {
+    let named = match kind {
+        Kind::Vllm => None,
+        Kind::Sglang => Some("lora_path"),
+    };
+    assert_eq!(policy.identity().get("named by"), named, "{kind:?}");
+}
+
+#[test]
+fn an_adapter_that_the_server_has_answers_and_not_the_base() {
+    for kind in [Kind::Vllm, Kind::Sglang] {
+        let (url, seen) = fake(kind);
+        seen.lock().unwrap().adapters.insert("bfs".into());
+        let adapter = |name: &str| ServedAdapter {
+            name: name.into(),
+            path: "/models/bfs".into(),
+            content: "c0ffee".into(),
+            preloaded: true,
+        };
+        let by_content = HttpSettings { adapter: Some(adapter("bfs")), ..settings(&url) };
+        let by_name = HttpSettings { model: Some("bfs".into()), ..settings(&url) };
+        for settings in [by_content, by_name] {
+            let mut policy = Http::new(settings).unwrap();
+            assert_eq!(ask(&mut policy, 1).unwrap()[0].tactic, "exact bfs", "{kind:?}");
+            named_as(kind, &policy);
+        }
+        assert_eq!(seen.lock().unwrap().adapters.len(), 1, "it is not ours to unload");
+        let base = HttpSettings { model: Some(BASE.into()), ..settings(&url) };
+        let mut base = Http::new(base).unwrap();
+        assert!(ask(&mut base, 1).unwrap()[0].tactic.starts_with("have h"), "{kind:?}");
+        assert_eq!(base.identity().get("named by"), None);
+        let gone = HttpSettings { adapter: Some(adapter("gone")), ..settings(&url) };
+        let reason = ask(&mut Http::new(gone).unwrap(), 1).unwrap_err();
+        assert!(reason.contains("gone") && reason.contains("HTTP status 40"), "{reason}");
+    }
+}
+
+#[test]
+fn sglang_takes_an_adapter_behind_its_base() {
+    let (url, seen) = fake(Kind::Sglang);
+    seen.lock().unwrap().adapters.insert("bfs".into());
+    let settings = HttpSettings { model: Some(format!("{BASE}:bfs")), ..settings(&url) };
+    assert_eq!(ask(&mut Http::new(settings).unwrap(), 1).unwrap()[0].tactic, "exact bfs");
 }
 
 #[test]

@@ -142,7 +142,16 @@ fn echo(_: usize, body: &str) -> String {
 
 #[test]
 fn seeds_come_from_the_stream_and_fewer_samples_are_a_prefix() {
-    let (url, count) = serve(echo);
+    let count = Arc::new(AtomicUsize::new(0));
+    let completions = count.clone();
+    let (url, _) = serve(move |number, body| {
+        if body.is_empty() {
+            // It is asked which models it has, and has no such list.
+            return respond("404 Not Found", "");
+        }
+        completions.fetch_add(1, Ordering::SeqCst);
+        echo(number, body)
+    });
     let mut settings = settings(&url);
     settings.url += "/v1/";
     settings.prompt = "Prove {state} now:".into();

@@ -65,11 +65,9 @@ fn post(url: &str, path: &str, body: serde_json::Value) -> serde_json::Value {
 
 /// Asked with the tokens of a text it goes on as from the text, and a chat has its own template.
 #[test]
+#[ignore = "needs a llama.cpp server (CATAMOUNT_HTTP_TEST)"]
 fn a_real_server_takes_token_ids_and_chats() {
-    let Ok(url) = std::env::var("CATAMOUNT_HTTP_TEST") else {
-        eprintln!("skipped: CATAMOUNT_HTTP_TEST is not set");
-        return;
-    };
+    let url = std::env::var("CATAMOUNT_HTTP_TEST").expect("CATAMOUNT_HTTP_TEST");
     let (max_tokens, concurrency) = (8, 1);
     let text = HttpSettings {
         prompt: "{state}".into(),

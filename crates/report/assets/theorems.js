@@ -22,7 +22,7 @@
   };
   const orders = ['name', 'steps', 'a', 'b', 'proved'];
   // Unproved after proved, errors last, whichever way the expansions run.
-  const place = (found) => found > 0 ? found : found === 0 ? 1e15 : 1e16;
+  const place = (found) => [found > 0 ? 0 : found === 0 ? 1 : 2, found];
 
   function rows() {
     const a = data.cells[at('t-a').value].found, b = data.cells[at('t-b').value].found;
@@ -30,15 +30,17 @@
     const chosen = data.theorems.map((_, i) => i)
       .filter((i) => test(a[i], b[i], proved[i]) && data.theorems[i].toLowerCase().includes(find));
     const order = {
-      name: () => 0,
-      steps: (i) => data.steps[i] ?? 1e9,
+      name: () => [0, 0],
+      steps: (i) => [data.steps[i] == null ? 1 : 0, data.steps[i]],
       a: (i) => place(a[i]),
       b: (i) => place(b[i]),
-      proved: (i) => proved[i],
+      proved: (i) => [0, proved[i]],
     }[by];
-    // Names are in order already, and sorting is stable.
-    const sorted = chosen.sort((i, j) => order(i) - order(j) || i - j);
-    return down ? sorted.reverse() : sorted;
+    // Names are in order already.
+    return chosen.sort((i, j) => {
+      const [p, x] = order(i), [q, y] = order(j);
+      return p - q || (down ? -1 : 1) * (x - y || i - j);
+    });
   }
 
   function result(cell, i) {

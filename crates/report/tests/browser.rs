@@ -7,10 +7,11 @@ mod synthetic;
 use std::fs;
 use std::path::Path;
 
+use catamount_evaluate::log::Outcome;
 use catamount_report::{PLAN, PlannedCell, Server, StudyPlan};
 use chromium::{browser, dom, picture};
 use serde_json::Value;
-use synthetic::{Plan, manifest, record, stem, theorem, tree, write_cell, write_run};
+use synthetic::{Plan, demonstrated, manifest, record, stem, theorem, tree, write_cell, write_run};
 
 /// Works every control and leaves what it saw in an element of its own.
 const DRIVER: &str = r#"
@@ -224,6 +225,43 @@ fn check_theorems(saw: &Value) {
     let terms = saw["terms"].as_array().unwrap();
     assert!(["CE", "UA", "CAT", "expansion"].iter().all(|t| terms.contains(&(*t).into())));
     assert!(saw["experiment"].as_str().unwrap().contains("[evaluation]\nbudgets = [16, 64]"));
+}
+
+#[test]
+#[ignore = "needs a browser (Debian's chromium, or CATAMOUNT_BROWSER)"]
+fn errors_come_last_whichever_way_theorems_are_sorted() {
+    let dir = tempfile::tempdir().unwrap();
+    let records: Vec<_> = (0..12)
+        .map(|i| {
+            let mut record = record(&theorem(i), "ce", "bfs", 64, 7);
+            record.outcome = match i % 3 {
+                0 => Outcome::Proved,
+                1 => Outcome::Budget,
+                _ => Outcome::Error,
+            };
+            record.tactics = match record.outcome {
+                Outcome::Proved => demonstrated(&record.theorem),
+                _ => Vec::new(),
+            };
+            record
+        })
+        .collect();
+    write_cell(&dir.path().join("cells"), &manifest("ce", "bfs", 64, 7, 12), &records);
+    let made = catamount_report::report(dir.path()).unwrap();
+    let mut ways = Vec::new();
+    for by in ["a", "-a"] {
+        let link = format!("file://{}#theorems?show=all&by={by}", made.page.display());
+        let page = dom(&browser(), &link, &dir.path().join("profile"));
+        let rows = page.split("id=\"t-rows\">").nth(1).unwrap().split("</tbody>").next().unwrap();
+        let ends: Vec<String> = rows
+            .match_indices("<span class=\"v")
+            .step_by(2)
+            .map(|(at, _)| rows[at..].chars().skip(14).take(1).collect())
+            .collect();
+        assert_eq!(ends.concat(), "111100002222", "{by}: {rows}");
+        ways.push(rows.to_owned());
+    }
+    assert_ne!(ways[0], ways[1], "the other way round is another order");
 }
 
 #[test]

@@ -277,6 +277,34 @@ fn sentences_say_what_happened_and_intervals_are_possible() {
     assert!(!won.contains("187.7"));
 }
 
+/// Seven more proofs than CE in 40: enough for one objective, not for the best of four, which is
+/// chosen on the theorems that it is compared on.
+#[test]
+fn what_to_deploy_is_corrected_for_the_choice() {
+    let advice = |objectives: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        for objective in objectives {
+            let proved = if *objective == "bfs" { 17 } else { 10 };
+            let records: Vec<Record> = (0..40)
+                .map(|i| {
+                    let outcome = if i < proved { Outcome::Proved } else { Outcome::Budget };
+                    let name = theorem(i);
+                    let tactics = if i < proved { demonstrated(&name) } else { Vec::new() };
+                    Record { outcome, tactics, ..record(&name, objective, "bfs", 16, 1) }
+                })
+                .collect();
+            write_cell(&dir.path().join("cells"), &manifest(objective, "bfs", 16, 1, 40), &records);
+        }
+        report(dir.path()).unwrap();
+        let page = read(dir.path().join("report/index.html"));
+        let at = page.find("What to deploy").unwrap();
+        page[at..].split("</li>").next().unwrap().to_owned()
+    };
+    assert!(advice(&["ce", "bfs"]).contains("over CE"));
+    let best_of_four = advice(&["ce", "bfs", "ua", "pass", "rdfs"]);
+    assert!(best_of_four.contains("nothing is better"), "{best_of_four}");
+}
+
 /// Seeds with pools of their own: what is missing of them is marked, and the caption counts all.
 #[test]
 fn cells_of_several_seeds_that_are_not_complete_are_marked() {

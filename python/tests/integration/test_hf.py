@@ -99,6 +99,24 @@ def train(folder, net=None, data=None, keywords=None, **changes):
     return trainer
 
 
+def test_the_trainers_own_reporter_writes_to_mlflow(tmp_path, monkeypatch):
+    """Every number of the log arrives in MLflow: loss, cross-entropy, weights, -log J."""
+    import mlflow
+
+    store = (tmp_path / "mlflow").as_uri()
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
+    mlflow.set_tracking_uri(store)
+    trainer = train(tmp_path / "out", report_to="mlflow", max_steps=2)
+    mlflow.end_run()
+    (run,) = mlflow.MlflowClient(store).search_runs(["0"])
+    for name in METRICS:
+        written = mlflow.MlflowClient(store).get_metric_history(run.info.run_id, name)
+        assert [metric.value for metric in sorted(written, key=lambda m: m.step)] == pytest.approx(
+            [entry[name] for entry in losses(trainer)]
+        )
+
+
 def losses(trainer):
     """What was logged of each step."""
     return [entry for entry in trainer.state.log_history if "loss" in entry]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::HttpError;
 use super::client::Client;
+use super::naming::Naming;
 use super::reply::excerpt;
 
 /// An adapter in PEFT's format, for a server to load.
@@ -21,10 +22,10 @@ pub struct ServedAdapter {
     pub preloaded: bool,
 }
 
-/// The endpoints of vLLM, and those of SGLang.
-const DIALECTS: [(&str, &str); 2] = [
-    ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"),
-    ("/load_lora_adapter", "/unload_lora_adapter"),
+/// The endpoints of vLLM, and those of SGLang, and how each wants adapters named.
+const DIALECTS: [(&str, &str, Naming); 2] = [
+    ("/v1/load_lora_adapter", "/v1/unload_lora_adapter", Naming::Model),
+    ("/load_lora_adapter", "/unload_lora_adapter", Naming::LoraPath),
 ];
 
 const HOW: &str = "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its \
@@ -44,7 +45,7 @@ impl Loaded {
     pub(super) fn load(client: Arc<Client>, adapter: &ServedAdapter) -> Result<Self, HttpError> {
         let name = &adapter.name;
         let body = json!({ "lora_name": name, "lora_path": &adapter.path });
-        for (load, unload) in DIALECTS {
+        for (load, unload, naming) in DIALECTS {
             let (mut status, mut said) = post(&client, load, &body)?;
             if status == 404 || status == 405 {
                 continue;
@@ -54,7 +55,10 @@ impl Loaded {
                 (status, said) = post(&client, load, &body)?;
             }
             return match status {
-                200 => Ok(Loaded { client, name: name.clone(), unload }),
+                200 => {
+                    client.set_naming(naming);
+                    Ok(Loaded { client, name: name.clone(), unload })
+                }
                 _ => Err(HttpError(format!(
                     "the server does not load the adapter {} (HTTP status {status}): {said}; the \
                      folder must be one that the server itself can read",

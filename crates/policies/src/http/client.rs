@@ -1,15 +1,17 @@
 //! One question to the server: sent, waited for, tried again where that can help.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use catamount_search::{Fault, Sample, Stream};
 use serde_json::{Value, json};
+use ureq::http::Response;
 use ureq::typestate::WithBody;
-use ureq::{Agent, RequestBuilder};
+use ureq::{Agent, Body, RequestBuilder};
 
+use super::naming::Naming;
 use super::secrets::Secrets;
 use super::{Api, HttpError, HttpSettings, Layout, reply};
 
@@ -45,6 +47,8 @@ pub(super) struct Client {
     key: Option<String>,
     secrets: Secrets,
     settings: HttpSettings,
+    /// How the server wants a model named, once it has been asked.
+    naming: OnceLock<Naming>,
     /// The server could not be reached, retries and all: until it answers again, one try is enough.
     down: AtomicBool,
     closing: Arc<AtomicBool>,
@@ -81,6 +85,7 @@ impl Client {
             key,
             secrets,
             settings: settings.clone(),
+            naming: OnceLock::new(),
             down: AtomicBool::new(false),
             closing,
         }
@@ -137,19 +142,50 @@ impl Client {
         }
     }
 
+    /// How the server wants a model named. It is asked until it has answered.
+    pub(super) fn naming(&self) -> Result<Naming, HttpError> {
+        if let Some(known) = self.naming.get() {
+            return Ok(*known);
+        }
+        let naming = Naming::ask(self, &self.settings)?;
+        Ok(*self.naming.get_or_init(|| naming))
+    }
+
+    /// Whose endpoints loaded an adapter, wants it named so.
+    pub(super) fn set_naming(&self, naming: Naming) {
+        self.naming.get_or_init(|| naming);
+    }
+
     /// Posts to another endpoint of the server: the status, and what the server says, without
     /// secrets.
     pub(super) fn post(&self, path: &str, body: &Value) -> Result<(u16, String), HttpError> {
         let url = format!("{}{path}", self.settings.base());
+        self.said(&url, self.request(&url).send(body.to_string()))
+    }
+
+    /// Gets a page of the server: the status, and what the server says, without secrets.
+    pub(super) fn get(&self, path: &str) -> Result<(u16, String), HttpError> {
+        let url = format!("{}{path}", self.settings.base());
+        self.said(&url, self.authorized(self.agent.get(&url)).call())
+    }
+
+    fn said(
+        &self,
+        url: &str,
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> Result<(u16, String), HttpError> {
         let failed = |e: ureq::Error| HttpError(self.secrets.redacted(&format!("{url}: {e}")));
-        let mut response = self.request(&url).send(body.to_string()).map_err(failed)?;
+        let mut response = answer.map_err(failed)?;
         let said = response.body_mut().with_config().limit(LARGEST).read_to_vec();
         let said = String::from_utf8_lossy(&said.map_err(failed)?).into_owned();
         Ok((response.status().as_u16(), self.secrets.redacted(&said)))
     }
 
     fn request(&self, url: &str) -> RequestBuilder<WithBody> {
-        let request = self.agent.post(url).header("content-type", "application/json");
+        self.authorized(self.agent.post(url).header("content-type", "application/json"))
+    }
+
+    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
         match &self.key {
             Some(key) => request.header("authorization", format!("Bearer {key}")),
             None => request,
@@ -158,7 +194,10 @@ impl Client {
 
     fn ask_once(&self, job: &Job) -> Result<Vec<Sample>, Failure> {
         let url = &self.url;
-        let body = self.body(job).map_err(Failure::Lasting)?;
+        let unknown =
+            |HttpError(reason)| Failure::Passing { reason, unreachable: true, wait: None };
+        let naming = self.naming().map_err(unknown)?;
+        let body = self.body(job, naming).map_err(Failure::Lasting)?;
         let failed = |e: ureq::Error| self.failure(e);
         let mut response = self.request(url).send(body).map_err(failed)?;
         let status = response.status().as_u16();
@@ -194,7 +233,7 @@ impl Client {
         }
     }
 
-    fn body(&self, job: &Job) -> Result<String, String> {
+    fn body(&self, job: &Job, naming: Naming) -> Result<String, String> {
         let settings = &self.settings;
         let mut body = json!({
             "n": job.samples,
@@ -226,7 +265,7 @@ impl Client {
             body["stop"] = json!(settings.stop);
         }
         if let Some(model) = settings.served() {
-            body["model"] = json!(model);
+            body[naming.field()] = json!(model);
         }
         Ok(body.to_string())
     }

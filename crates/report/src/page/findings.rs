@@ -121,8 +121,10 @@ fn losses(count: usize) -> String {
 }
 
 /// What to do: the best row under each strategy, beside the control where it is better for sure.
+/// The best is chosen on the theorems that it is then compared on, so that p is corrected for every
+/// row it was chosen from.
 fn to_deploy(run: &Run, budget: u64) -> Option<String> {
-    let mut advice = Vec::new();
+    let (mut candidates, mut p) = (Vec::new(), Vec::new());
     for strategy in run.strategies() {
         let control = run.group(CONTROL, &strategy, budget)?;
         // Rates of other theorems are no reason for anything.
@@ -130,12 +132,25 @@ fn to_deploy(run: &Run, budget: u64) -> Option<String> {
             (&g.strategy, g.budget) == (&strategy, budget)
                 && g.cells.keys().eq(control.cells.keys())
         };
-        let rows = run.groups.iter().filter(alike);
-        let best = rows.max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))?;
-        let against = best.against(control).filter(|c| c.p < 0.05 && c.gain_pp > 0.0);
+        let rows: Vec<_> = run.groups.iter().filter(alike).collect();
+        let best = *rows.iter().max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))?;
+        let mut chosen = None;
+        for row in rows.iter().filter(|row| row.objective != control.objective) {
+            let Some(compared) = row.against(control) else { continue };
+            if row.objective == best.objective {
+                chosen = Some((p.len(), compared));
+            }
+            p.push(compared.p);
+        }
+        candidates.push((strategy, control, best, chosen));
+    }
+    let corrected = holm(&p);
+    let mut advice = Vec::new();
+    for (strategy, control, best, chosen) in candidates {
+        let against = chosen.filter(|(at, c)| corrected[*at] < 0.05 && c.gain_pp > 0.0);
         let (label, rate) = (strategy_label(&strategy), 100.0 * best.rate().rate);
         advice.push(match against {
-            Some(c) => format!(
+            Some((_, c)) => format!(
                 "under {label} {}: {rate:.1} %, {:+.1} points [{:.1}, {:.1}] over CE",
                 best.objective.label(),
                 c.gain_pp,
@@ -143,7 +158,8 @@ fn to_deploy(run: &Run, budget: u64) -> Option<String> {
                 c.ci_high
             ),
             None => format!(
-                "under {label} plain CE ({:.1} %); no objective is significantly better",
+                "under {label} plain CE ({:.1} %); nothing is better after Holm\u{2019}s \
+                 correction",
                 100.0 * control.rate().rate
             ),
         });
