@@ -13,6 +13,7 @@ mod forecast;
 mod inputs;
 mod kind;
 mod locate;
+mod machines;
 mod missing;
 mod needs;
 mod outline;
@@ -30,6 +31,7 @@ mod stamp;
 mod step;
 mod study;
 mod time;
+mod times;
 mod training;
 mod tuning;
 mod workload;
@@ -41,10 +43,11 @@ pub use experiment::{
     TraceChoice, Tune,
 };
 pub use file::{Cells, ExperimentFile, TokenizerKind};
-pub use forecast::{Forecast, Machines, Times};
+pub use forecast::{Forecast, Unplanned};
 pub use inputs::Inputs;
 pub use kind::Kind;
-pub use needs::Needs;
+pub use machines::Machines;
+pub use needs::{CARD, Needs};
 pub use outline::{Outline, OutlinedStep};
 pub use plan::{Plan, Planned};
 pub use presets::{PRESETS, preset, preset_text};
@@ -55,4 +58,5 @@ pub use step::{
     Branch, Cell, Chosen, Contender, Fit, Fold, Scoring, Step, Tournament, Trained, Trial,
 };
 pub use study::Study;
+pub use times::{Checks, Times};
 pub use workload::{Updates, Workload};
