@@ -232,7 +232,8 @@ fn spread(
     whole: &Path,
     scope: Scope,
 ) -> Result<bool> {
-    let devices = arguments.device.several()?;
+    // On a cluster the cards are the nodes', of which this machine may not be one.
+    let devices = if arguments.ray.is_some() { None } else { arguments.device.several()? };
     if devices.is_none() && arguments.ray.is_none() {
         return Ok(false);
     }
