@@ -291,7 +291,7 @@ fn on_cluster(
         Provers::new(count.into(), first.experiment, first.folder, whole.join(PROVERS))
     });
     let studies = works.iter().map(|work| (work.invocation.clone(), work.outline())).collect();
-    Cluster::connect(&address, &arguments.device, studies, provers.transpose()?, &here)
+    Cluster::connect(&address, &arguments.device, studies, provers.transpose()?, here)
 }
 
 /// The experiment at each of its seeds, with a folder for each; or itself.
