@@ -168,6 +168,14 @@ fn a_larger_cluster_is_forecast_from_times() {
     assert!(forecast.contains("node 5") && forecast.contains("limited by"), "{forecast}");
     // 5 + 30 + 2 + 20 + 10 + 10 + 1: data, warm-up, scores, branch, tournament, cell, report.
     assert!(forecast.contains("78 s on 8 nodes"), "{forecast}");
+    // Seeds are one plan, and one document.
+    fs::write(folder.path().join("seeds.toml"), format!("seeds = [1, 2]\n{SMALL}")).unwrap();
+    let seeds = format!("{plan} {times} --json").replace("small.toml", "seeds.toml");
+    let both: serde_json::Value =
+        serde_json::from_str(&printed(folder.path(), &seeds)).expect("one document");
+    assert!(both["seconds"].as_f64().unwrap() < 1.5 * 78.0, "they are done side by side");
+    let names = both["tasks"].as_array().unwrap().iter().map(|task| task["name"].to_string());
+    assert_eq!(names.filter(|name| name.contains("seed 2, warm-up")).count(), 1);
     let none_left = refused(folder.path(), &format!("{plan} {times} --ray --ray-provers 8"));
     assert!(none_left.contains("leave the nodes no processor"), "{none_left}");
     let reason = refused(folder.path(), &format!("{plan} --times cells=3"));
