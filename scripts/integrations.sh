@@ -27,8 +27,10 @@ echo '== the HTTP policy and the generator against a real llama.cpp server'
 .venv-http/bin/python crates/policies/tests/llama_server.py > .venv-http/server.log 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT
+# It listens before it has read the model, and answers 503 until then.
+ready='import sys, urllib.request; urllib.request.urlopen("http://127.0.0.1:8089/health", timeout=5)'
 for _ in $(seq 60); do
-  if (exec 3<>/dev/tcp/127.0.0.1/8089) 2>/dev/null; then break; fi
+  if python3 -c "$ready" 2> /dev/null; then break; fi
   sleep 1
 done
 CATAMOUNT_HTTP_TEST=http://127.0.0.1:8089 \

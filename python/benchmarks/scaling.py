@@ -5,11 +5,13 @@ nodes of one processor each.
                                             nodes if none are given (minutes)
     python scaling.py --demo [NODES ...]   the demo preset, which takes a processor twenty minutes
 
-Times are without the start of the cluster. `scheduling` is what is left of a node's time when its
-tasks are taken away, on one node, where nothing waits for anything else; `planned` is what
-`catamount run --ray --dry-run --nodes N --cpus 1` says, from the times that the steps took on one
-node, of as many nodes as this machine has processors for. Every run must leave the same data,
-models, logs and tables.
+Times are without the start of the cluster. `overhead` is what is left of the nodes' time when their
+tasks are taken away: on one node that is scheduling, on several the waiting of steps for each other
+as well. `planned` is what `catamount run --ray --dry-run --nodes N --cpus 1` says, from the times
+that the steps took on one node. `cores` is how many processors the machine has for them, `load`
+what it had to do beside, before the run. Where every node has a processor of its own, a run that is
+a quarter off its plan is a failure; more nodes than processors are `oversubscribed`, and planned
+as if there were only as many. Every run must leave the same data, models, logs and tables.
 """
 
 import argparse
@@ -26,6 +28,8 @@ import conftest  # noqa: E402, F401  Ray's settings for several nodes on one mac
 from studies import MANY_CELLS, PROGRAM, Nodes, outline, results, timed, words  # noqa: E402
 
 PROCESSORS = len(os.sched_getaffinity(0))
+OFF = 0.25
+"""The share by which a run may differ from its plan."""
 
 
 def planned(experiment: str, count: int, startup: float) -> float:
@@ -81,21 +85,28 @@ def main() -> None:
             )
             print(f"one process without Ray, all processors: {time.monotonic() - alone:.1f} s")
         print(
-            "\n| nodes | seconds | planned | tasks | their seconds together | scheduling "
-            "|\n|---|---|---|---|---|---|"
+            "\n| nodes | seconds | planned | tasks | their seconds together | overhead | cores "
+            "| load |\n|---|---|---|---|---|---|---|---|"
         )
-        startup = 0.0
+        startup, off = 0.0, []
         for count in sorted({1, *arguments.nodes}):
             name = f"nodes-{count}"
-            wall, tasks = timed(nodes.ready(*[{}] * count), name, experiment)
+            address, load = nodes.ready(*[{}] * count), os.getloadavg()[0]
+            wall, tasks = timed(address, name, experiment)
             if count == 1:
                 steps = sum(step["seconds"] for step in outline(Path(name), experiment))
                 startup = max(0.0, sum(tasks) - steps) / len(tasks)
-            share = f"{100 * (1 - sum(tasks) / wall):.1f} %" if count == 1 else ""
-            plan = planned(experiment, count, startup)
+            held = min(count, PROCESSORS) * wall
+            share = f"{100 * max(0.0, 1 - sum(tasks) / held):.1f} %"
+            plan, which = planned(experiment, count, startup), str(count)
+            if count > PROCESSORS:
+                # Their tasks share processors, and take as much longer.
+                which, share = f"{count} (oversubscribed)", ""
+            elif abs(wall - plan) > OFF * plan:
+                off.append(f"{count} nodes: {wall:.1f} s, planned were {plan:.1f} s")
             print(
-                f"| {count} | {wall:.1f} | {plan:.1f} | {len(tasks)} | {sum(tasks):.1f} | {share} "
-                "|",
+                f"| {which} | {wall:.1f} | {plan:.1f} | {len(tasks)} | {sum(tasks):.1f} | {share} "
+                f"| {PROCESSORS} | {load:.1f} |",
                 flush=True,
             )
             for other in ("nodes-1", "alone"):
@@ -104,6 +115,8 @@ def main() -> None:
         print("\nThe data, models, logs and tables of all of them are the same.")
         os.chdir("/")
     nodes.shutdown()
+    if off:
+        sys.exit("not as planned: " + "; ".join(off))
 
 
 if __name__ == "__main__":

@@ -11,61 +11,37 @@ from __future__ import annotations
 import json
 import os
 import queue
-import re
-import socket
 import sys
 import threading
 import time
-from typing import Any, Callable
+from typing import Any
 
 from . import node
+from .connection import (
+    PATIENCE,
+    connect,
+    first_line,
+    fits,
+    head,
+    is_gone,
+    last_line,
+    living,
+    watch,
+)
+from .hired import Hired
 from .node import put, sound
 from .objects import Objects
 
 LOST = 20
 """Times that a task may lose its node."""
-PATIENCE = 5.0
-"""Seconds that an address may take to answer at all."""
 BEAT = 10.0
 """Seconds between two signs of life of a task, at most."""
-START = 300.0
-"""Seconds that prover workers may take to start."""
-PROBE = 300.0
-"""Seconds that nodes may take to say what they have: a Lean library is opened for that."""
+ROOM = 5.0
+"""Seconds between two looks whether there is a node for what waits, at most."""
+WAIT = 60.0
+"""Seconds that a task may wait for a node to be there before it is said, at most."""
 HEAD = 20.0
 """Seconds that the cluster's head may be gone."""
-USES = 2.0
-"""Seconds between two questions to a prover how busy it has been."""
-
-
-def reachable(address: str) -> str | None:
-    """What is wrong with an address, if nothing answers there."""
-    match = re.fullmatch(r"(?:ray://)?\[?([^\[\]]+)\]?:(\d+)", address)
-    if match is None:
-        return (
-            f"`{address}` is no address of a Ray cluster; give HOST:PORT, ray://HOST:PORT, auto or "
-            "local"
-        )
-    try:
-        socket.create_connection((match.group(1), int(match.group(2))), timeout=PATIENCE).close()
-    except OSError as error:
-        return (
-            f"nothing answers at {address} ({error}); is the cluster up (`ray status`), and is "
-            "this its address?"
-        )
-    return None
-
-
-def watch(address: str, patience: float, end: Callable[[], Any]) -> None:
-    """Calls `end` once nothing has answered at an address for too long: Ray may wait for its head
-    for ever.
-    """
-    answered = time.monotonic()
-    while time.monotonic() - answered < patience:
-        time.sleep(patience / 10)
-        if reachable(address) is None:
-            answered = time.monotonic()
-    end()
 
 
 class Task:
@@ -84,6 +60,9 @@ class Task:
         self.processes: list[int] = []
         self.alive: float | None = None
         self.ending = False
+        self.homeless: float | None = None
+        """Since when no node has had room for it."""
+        self.told = False
 
     def hear(self, said: dict[str, Any]) -> None:
         """Takes a sign of life."""
@@ -101,17 +80,20 @@ class Task:
 class Bridge:
     """Tasks under way."""
 
-    def __init__(self, hello: dict[str, Any], say: Any) -> None:
+    def __init__(self, hello: dict[str, Any], nodes: list[dict[str, Any]], say: Any) -> None:
         import ray
 
         ray.cloudpickle.register_pickle_by_value(node)
         self.hello, self.say = hello, say
         self.patience = float(hello["patience"])
         self.objects = Objects() if hello["objects"] else None
-        self.provers: list[Any] = []
-        self.uses: dict[Any, Any] = {}
-        """What provers were asked about their use, by the references to their answers."""
-        self.asked_uses = 0.0
+        self.provers = Hired(say, self.patience)
+        self.known: set[str] = {one["id"] for one in nodes}
+        """Nodes that the program has looked at; on others nothing is done before it has."""
+        self.refused: set[str] = set()
+        self.strangers: list[tuple[str, Task]] = []
+        """Tasks that came to a node that is not known."""
+        self.looked = 0.0
         self.tasks: dict[Any, Task] = {}
         self.work = ray.remote(node.work)
         self.kill = ray.remote(node.end)
@@ -123,88 +105,56 @@ class Bridge:
         order, hello = task.order, self.hello
         needs = order["needs"]
         options = {"num_cpus": needs["cpus"], "num_gpus": needs["gpus"], "memory": needs["memory"]}
-        if task.failed_on is not None:
+        shunned = self.shunned(task)
+        if shunned:
             options["scheduling_strategy"] = NodeLabelSchedulingStrategy(
-                {"ray.io/node-id": NotIn(task.failed_on)}
+                {"ray.io/node-id": NotIn(*sorted(shunned))}
             )
-        files = None if self.objects is None else self.objects.of(order["folder"], order["inputs"])
+        task.forget()
+        try:
+            inputs = order["inputs"]
+            files = None if self.objects is None else self.objects.of(order["folder"], inputs)
+        except OSError as error:
+            self.refuse(f"{error.filename} cannot be read here: {error.strerror}")
+            return
         beat = min(BEAT, self.patience / 3)
         asked = self.work.options(**options, num_returns="streaming", max_retries=0, name=task.name)
-        provers = self.provers if order["provers"] else []
-        paths = (hello["here"], order["folder"])
-        task.forget()
         stream = asked.remote(
             hello["program"],
             order["arguments"],
-            *paths,
+            hello["here"],
+            order["folder"],
             needs["cpus"],
             files,
             order["outputs"],
             beat,
-            provers,
+            self.provers.actors if order["provers"] else [],
+            hello["probe"],
+            sorted(self.known),
         )
         self.tasks[stream] = task
 
-    def hire(self, order: dict[str, Any]) -> None:
-        """Starts prover workers, and says so once all are there."""
-        import ray
+    def shunned(self, task: Task) -> set[str]:
+        """The nodes that are not to do a task."""
+        failed = set() if task.failed_on is None else {task.failed_on}
+        return {*self.refused, *task.order["without"], *failed}
 
-        needs = order["needs"]
-        room = {
-            "num_cpus": needs["cpus"],
-            "memory": needs["memory"],
-            "scheduling_strategy": "SPREAD",
-        }
-        # One that is lost is started again, elsewhere if need be; what it was asked meanwhile
-        # waits.
-        again = {"max_restarts": -1, "max_task_retries": -1, "max_concurrency": 4}
-        actor = ray.remote(node.Prover).options(**room, **again)
-        start = (self.hello["program"], order["arguments"], self.hello["here"])
-        self.provers = [actor.remote(*start) for _ in range(order["count"])]
-        try:
-            self.say(
-                "provers", ray.get([prover.use.remote() for prover in self.provers], timeout=START)
-            )
-        except ray.exceptions.GetTimeoutError:
-            reason = (
-                f"of {order['count']} prover workers not all have started within {START:g} s; is "
-                "there room for them?"
-            )
-            self.say("refused", {"reason": reason})
-        except ray.exceptions.RayError as error:
-            self.say(
-                "refused", {"reason": f"a prover worker cannot be started: {last_line(error)}"}
-            )
+    def meet(self, task: Task, said: dict[str, Any]) -> None:
+        """A task has come to a node that joined later: the program looks at what that has first."""
+        for one in living():
+            if one["id"] == said["node_id"]:
+                self.strangers.append((one["id"], task))
+                self.say("node", {**one, "probe": said["stranger"]})
+                return
+        self.begin(task)
 
-    def ask_provers(self) -> None:
-        """Hears how busy provers have been, now and then. One that is being replaced answers when
-        it is there again.
-        """
-        import ray
-
-        ready, _ = (
-            ray.wait(list(self.uses), num_returns=len(self.uses), timeout=0)
-            if self.uses
-            else ([], [])
-        )
-        heard = []
-        for reference in ready:
-            prover = self.uses.pop(reference)
-            try:
-                heard.append(ray.get(reference))
-            except ray.exceptions.ActorDiedError as error:
-                self.provers.remove(prover)
-                self.say("lost", {"name": "a prover worker", "reason": last_line(error)})
-            except (ray.exceptions.RayError, OSError):
-                continue
-        if heard:
-            self.say("provers", heard)
-        if time.monotonic() - self.asked_uses > USES:
-            self.asked_uses = time.monotonic()
-            waiting = list(self.uses.values())
-            for prover in self.provers:
-                if prover not in waiting:
-                    self.uses[prover.use.remote()] = prover
+    def admit(self, answer: dict[str, Any]) -> None:
+        """What the program says of a node; tasks that came to it begin now, there or elsewhere."""
+        (self.known if answer["admitted"] else self.refused).add(answer["id"])
+        waiting = [task for one, task in self.strangers if one == answer["id"]]
+        self.strangers = [(one, task) for one, task in self.strangers if one != answer["id"]]
+        for task in waiting:
+            self.begin(task)
 
     def look(self) -> None:
         """Hears what is said, passes on what has ended, and ends what hangs."""
@@ -215,18 +165,59 @@ class Bridge:
             task = self.tasks[stream]
             try:
                 said = ray.get(next(stream))
-                if "code" not in said:
-                    task.hear(said)
-                    continue
-                del self.tasks[stream]
-                self.finish(task, said)
             except (ray.exceptions.RayError, StopIteration) as error:
                 del self.tasks[stream]
                 self.mourn(task, error)
+                continue
+            if "stranger" in said:
+                del self.tasks[stream]
+                self.meet(task, said)
+            elif "code" in said:
+                del self.tasks[stream]
+                self.finish(task, said)
+            else:
+                task.hear(said)
         for task in self.tasks.values():
             if task.hangs(self.patience):
                 self.end_the_hanging(task)
-        self.ask_provers()
+        if time.monotonic() - self.looked > min(ROOM, self.patience / 10):
+            self.looked = time.monotonic()
+            self.look_for_room()
+        self.provers.look()
+
+    def rooms(self) -> list[dict[str, Any]]:
+        """What the nodes have beside the provers of their own."""
+        found = []
+        for one in living():
+            held = self.provers.holds(one["id"])
+            found.append({**one, **{what: one[what] - much for what, much in held.items()}})
+        return found
+
+    def look_for_room(self) -> None:
+        """Says what waits for a node that is not there, and ends it when it has waited too long:
+        Ray itself waits for ever.
+        """
+        import ray
+
+        try:
+            rooms, now = self.rooms(), time.monotonic()
+        except ray.exceptions.RayError:
+            return  # The head does not answer, which somebody else minds.
+        for stream, task in list(self.tasks.items()):
+            needs, shunned = task.order["needs"], self.shunned(task)
+            left = [one for one in rooms if one["id"] not in shunned]
+            if task.alive is not None or any(fits(needs, one) for one in left):
+                task.homeless = None
+                continue
+            task.homeless = now if task.homeless is None else task.homeless
+            waited = now - task.homeless
+            if waited > self.patience:
+                del self.tasks[stream]
+                ray.cancel(stream, force=True)
+                self.end(task, code=1, said=f"for {self.patience:g} s {lacking(needs, left)}")
+            elif waited > min(WAIT, self.patience / 2) and not task.told:
+                task.told = True
+                self.say("waits", {"name": task.name, "reason": lacking(needs, left)})
 
     def mourn(self, task: Task, error: Exception) -> None:
         """A task has ended without a last word: why decides who does it now."""
@@ -250,7 +241,6 @@ class Bridge:
         if ended["code"] not in (0, 130):
             self.fail(task, ended["code"], ended["said"])
             return
-        # The stamp, which says that a step is done, comes after what it made.
         try:
             contents = {
                 path: sound(path, content, known) for path, (known, content) in made.items()
@@ -258,8 +248,14 @@ class Bridge:
         except OSError as error:
             self.lose(task, str(error))
             return
+        # The stamp, which says that a step is done, comes after what it made.
         for path in sorted(contents, key=lambda path: path.startswith("steps")):
-            put(task.order["folder"], path, contents[path])
+            try:
+                put(task.order["folder"], path, contents[path])
+            except OSError as error:
+                whole = os.path.join(task.order["folder"], path)
+                self.refuse(f"{whole}, which {task.name} made, cannot be written here: {error}")
+                return
         ended.pop("node_id")
         self.say("ended", {"number": task.number, **ended})
 
@@ -278,16 +274,9 @@ class Bridge:
 
     def has_room_beside(self, task: Task) -> bool:
         """Whether another node could do a task."""
-        import ray
-
-        needs = task.order["needs"]
-        wanted = {"CPU": needs["cpus"], "GPU": needs["gpus"], "memory": needs["memory"]}
-        others = [
-            one["Resources"] for one in ray.nodes() if one["Alive"] and one["NodeID"] != task.node
-        ]
-        return any(
-            all(has.get(what, 0.0) >= much for what, much in wanted.items()) for has in others
-        )
+        shunned = {*self.shunned(task), task.node}
+        others = [one for one in self.rooms() if one["id"] not in shunned]
+        return any(fits(task.order["needs"], one) for one in others)
 
     def end_the_hanging(self, task: Task) -> None:
         """Ends the processes of a task that does nothing: that frees its place, and it is lost as
@@ -327,74 +316,30 @@ class Bridge:
 
         for stream in list(self.tasks):
             ray.cancel(stream, force=True)
-        for prover in self.provers:
-            ray.kill(prover)
-        self.provers = []
+        for _, task in self.strangers:
+            self.end(task, code=130, said="stopped")
+        self.strangers = []
+        self.provers.stop()
+
+    def refuse(self, reason: str) -> None:
+        """Something is wrong on this machine, which no node can help."""
+        self.say("refused", {"reason": f"{reason}; what is done is kept"})
 
 
-def first_line(error: Exception) -> str:
-    """What an error of Ray's says before it goes into details."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+def lacking(needs: dict[str, Any], rooms: list[dict[str, Any]]) -> str:
+    """What no node has, in words."""
+    most = {
+        what: max((one[what] for one in rooms), default=0.0) for what in ("cpus", "gpus", "memory")
+    }
 
+    def words(has: dict[str, Any]) -> str:
+        memory = has["memory"] / 1e9
+        return f"{has['cpus']:g} processors, {has['gpus']:g} cards and {memory:.1f} GB of memory"
 
-def last_line(error: Exception) -> str:
-    """What an error of Ray's says after its details: the cause."""
-    lines = str(error).strip().splitlines()
-    return lines[-1][-500:] if lines else type(error).__name__
-
-
-def connect(hello: dict[str, Any]) -> list[dict[str, Any]] | str:
-    """The cluster's nodes and what each has, or why there are none."""
-    try:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-    except ImportError as error:
-        return f"this Python has no Ray ({error}): pip install 'catamount[ray]'"
-    address = hello["address"]
-    if address not in ("auto", "local"):
-        wrong = reachable(address)
-        if wrong is not None:
-            return wrong
-    try:
-        if address == "local":
-            ray.init(address="local", log_to_driver=False, include_dashboard=False)
-        else:
-            ray.init(address=address, log_to_driver=False)
-    except Exception as error:  # Ray raises whatever it meets: connections, versions, time-outs.
-        return f"the Ray cluster at {address} cannot be used: {error}"
-    ray.cloudpickle.register_pickle_by_value(node)
-    ask = ray.remote(node.probe)
-    nodes = [one for one in ray.nodes() if one["Alive"]]
-    answers = []
-    for one in nodes:
-        there = NodeAffinitySchedulingStrategy(one["NodeID"], soft=False)
-        asked = ask.options(num_cpus=0, max_retries=2, scheduling_strategy=there)
-        answers.append(asked.remote(hello["program"], hello["probe"], hello["here"]))
-    found = []
-    late = time.monotonic() + PROBE
-    for one, answer in zip(nodes, answers):
-        try:
-            # All were asked at once, and all have the same time.
-            said = ray.get(answer, timeout=max(0.0, late - time.monotonic()))
-        except ray.exceptions.GetTimeoutError:
-            said = {
-                "Err": (
-                    f"it has not answered within {PROBE:g} s; take it out of the cluster, or look "
-                    "at what it does"
-                )
-            }
-        except ray.exceptions.RayError as error:
-            said = {"Err": f"it does not answer ({first_line(error)})"}
-        has = one["Resources"]
-        name = f"{one['NodeManagerHostname']} ({one['NodeID'][:8]})"
-        room = {
-            "cpus": has.get("CPU", 0.0),
-            "gpus": has.get("GPU", 0.0),
-            "memory": has.get("memory", 0.0),
-        }
-        found.append({"name": name, **room, "probe": said})
-    return found
+    return (
+        f"no node has had room for it: it needs {words(needs)}; the most that a node that is left "
+        f"has for it is {words(most)}"
+    )
 
 
 def main() -> None:
@@ -424,13 +369,21 @@ def main() -> None:
         return
     say("nodes", nodes)
     threading.Thread(target=listen, daemon=True).start()
-    if not hello["address"].startswith("ray://"):
-        import ray
+    patience = float(os.environ["RAY_gcs_rpc_server_reconnect_timeout_s"]) + PATIENCE
+    watched = (head(), patience, lambda: os._exit(1))
+    threading.Thread(target=watch, args=watched, daemon=True).start()
+    bridge = Bridge(hello, nodes, say)
+    try:
+        serve(bridge, lines)
+    except Exception as error:
+        # That the cluster is gone is what the program says if this ends without a word.
+        if is_gone(error):
+            raise
+        bridge.refuse(f"Ray's end has failed: {type(error).__name__}: {last_line(error)}")
 
-        patience = float(os.environ["RAY_gcs_rpc_server_reconnect_timeout_s"]) + PATIENCE
-        head = (ray.get_runtime_context().gcs_address, patience, lambda: os._exit(1))
-        threading.Thread(target=watch, args=head, daemon=True).start()
-    bridge = Bridge(hello, say)
+
+def serve(bridge: Bridge, lines: queue.Queue[str | None]) -> None:
+    """Does what the program says, until it says no more."""
     while True:
         try:
             line = lines.get(timeout=0.02 if bridge.tasks else 1.0)
@@ -442,7 +395,9 @@ def main() -> None:
         if "task" in message:
             bridge.begin(Task(message["task"]))
         elif "provers" in message:
-            bridge.hire(message["provers"])
+            bridge.provers.start(bridge.hello["program"], bridge.hello["here"], message["provers"])
+        elif "node" in message:
+            bridge.admit(message["node"])
         elif "stop" in message:
             bridge.stop()
         elif bridge.tasks:

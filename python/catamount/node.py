@@ -24,6 +24,8 @@ BUSY = 0.01
 all of them, but then it says a line now and then.
 """
 
+CARDS = "CUDA_VISIBLE_DEVICES"
+
 
 Parcel = tuple[str, str, Any]
 """A file that travels: its path, the hash of its content, and a reference to that."""
@@ -70,8 +72,16 @@ def probe(program: list[str], arguments: list[str], here: str) -> dict[str, Any]
             return {
                 "Err": f"there is no folder {here}, which the experiment's paths are relative to"
             }
+        # Ray hides the cards from a task that asks for none.
+        environment = {
+            key: value for key, value in os.environ.items() if (key, value) != (CARDS, "")
+        }
         asked = subprocess.run(
-            [*program_here(program), *arguments], cwd=here, capture_output=True, text=True
+            [*program_here(program), *arguments],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            env=environment,
         )
         if asked.returncode != 0:
             said = asked.stderr.strip()
@@ -93,18 +103,23 @@ def work(
     outputs: list[str],
     beat: float,
     provers: list[Any],
+    asked: list[str],
+    known: list[str],
 ) -> Iterator[dict[str, Any]]:
     """Does a task on this node: in the study's folder, or with files that came along in one of its
     own; with provers elsewhere, if there are any.
 
     Says where it runs at once, every `beat` seconds whether it is at work, and at last how it
-    ended.
+    ended. On a node that is not among the known ones it only says what that has, as `asked`.
     """
     import ray
 
     begun = time.monotonic()
     node = ray.get_runtime_context().get_node_id()
     place = {"node": f"{socket.gethostname()} ({node[:8]})", "node_id": node}
+    if node not in known:
+        yield {"stranger": probe(program, asked, here), **place}
+        return
     yield {"alive": True, "processes": [os.getpid()], **place}
     own = directory = None
     try:
@@ -175,7 +190,7 @@ class Prover:
     def __init__(self, program: list[str], arguments: list[str], here: str) -> None:
         import ray
 
-        node = ray.get_runtime_context().get_node_id()
+        self.node = node = ray.get_runtime_context().get_node_id()
         host = ray.util.get_node_ip_address()
         listen = f"[{host}]:0" if ":" in host else f"{host}:0"
         self.place = f"{socket.gethostname()} ({node[:8]})"
@@ -217,6 +232,8 @@ class Prover:
         return {
             "place": self.place,
             "address": self.address,
+            "node_id": self.node,
+            "processes": [self.process.pid, os.getpid()],
             **{key: said[key] for key in ("busy", "seconds", "answered")},
         }
 
@@ -300,9 +317,14 @@ def put(folder: str, path: str, content: bytes) -> None:
     target = os.path.join(folder, path)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     beside = f"{target}.{os.getpid()}.unfinished"
-    with open(beside, "wb") as file:
-        file.write(content)
-    os.replace(beside, target)
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+        os.replace(beside, target)
+    except OSError:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise
 
 
 def names(folder: str, paths: list[str]) -> list[str]:

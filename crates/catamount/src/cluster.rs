@@ -1,6 +1,7 @@
 //! A Ray cluster. The Python package speaks to Ray (`python -m catamount.cluster`); this end says
 //! what is to be run, and judges whether the cluster can do it. Lines of JSON both ways.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::command;
 use crate::device::{Device, Devices};
 use crate::fleet::{Crew, Ended, Invocation};
+use crate::nodes::{Node, places, room_for};
 use crate::provers::Provers;
 use crate::step::{Probe, TOKEN};
 use crate::stop;
@@ -57,9 +59,13 @@ enum Say<'a> {
         probe: Vec<String>,
     },
     Provers {
-        count: usize,
+        places: Vec<String>,
         needs: Needs,
         arguments: &'a [String],
+    },
+    Node {
+        id: &'a str,
+        admitted: bool,
     },
     Task {
         number: usize,
@@ -70,6 +76,8 @@ enum Say<'a> {
         provers: bool,
         inputs: Vec<PathBuf>,
         outputs: Vec<PathBuf>,
+        /// Nodes that cannot do it.
+        without: Vec<&'a str>,
     },
     Stop {},
 }
@@ -79,21 +87,12 @@ enum Say<'a> {
 #[serde(rename_all = "lowercase")]
 enum Heard {
     Nodes(Vec<Node>),
+    Node(Box<Node>),
     Refused { reason: String },
     Provers(Vec<ProverUse>),
     Lost { name: String, reason: String },
+    Waits { name: String, reason: String },
     Ended { number: usize, node: String, seconds: f64, code: i32, printed: String, said: String },
-}
-
-/// A node of the cluster.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Node {
-    name: String,
-    cpus: f64,
-    gpus: f64,
-    memory: f64,
-    /// What it has, or what it said instead.
-    probe: std::result::Result<Probe, String>,
 }
 
 /// The cluster at work.
@@ -102,6 +101,9 @@ pub struct Cluster {
     studies: Vec<(Invocation, Outline)>,
     provers: Option<Provers>,
     nodes: Vec<Node>,
+    /// Nodes that joined later and may not take part, by their ids.
+    left_out: BTreeSet<String>,
+    here: Probe,
     cards: bool,
     objects: bool,
     child: Child,
@@ -117,7 +119,7 @@ impl Cluster {
         devices: &Devices,
         studies: Vec<(Invocation, Outline)>,
         provers: Option<Provers>,
-        here: &Probe,
+        here: Probe,
     ) -> Result<Self> {
         let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
         let mut child = Command::new(&python)
@@ -147,6 +149,8 @@ impl Cluster {
             studies,
             provers,
             nodes: Vec::new(),
+            left_out: BTreeSet::new(),
+            here,
             cards: false,
             objects: address.objects,
             child,
@@ -159,7 +163,7 @@ impl Cluster {
             Devices::One(Device::Auto) => cluster.nodes.iter().any(|node| node.gpus > 0.0),
             _ => true,
         };
-        cluster.judge(here)?;
+        cluster.judge()?;
         cluster.hire()?;
         Ok(cluster)
     }
@@ -192,49 +196,49 @@ impl Cluster {
     }
 
     /// Refuses nodes that would not give the same results, and steps that no node has room for.
-    fn judge(&self, here: &Probe) -> Result<()> {
+    fn judge(&self) -> Result<()> {
         if self.nodes.is_empty() {
             bail!("the cluster has no node");
         }
         for node in &self.nodes {
-            let probe = match &node.probe {
-                Ok(probe) => probe,
-                Err(reason) => bail!("node {}: {reason}", node.name),
-            };
-            if let Some(difference) = here.against(probe).into_iter().next() {
-                bail!("node {} {difference}", node.name);
-            }
-            if !self.objects && probe.token != here.token {
-                bail!(
-                    "node {} does not see {}: put the study where all nodes see it, or let its \
-                     files travel through Ray's object store with --ray-objects",
-                    node.name,
-                    self.studies[0].0.folder.display()
-                );
+            if let Some(reason) = self.unfit(node) {
+                bail!("{reason}");
             }
         }
         for step in self.steps().filter(|step| !step.done) {
-            let needs = self.needs(step.needs);
-            let fits = |node: &&Node| {
-                node.cpus >= needs.cpus
-                    && node.gpus >= needs.gpus
-                    && node.memory >= needs.memory as f64
-            };
-            if self.nodes.iter().find(fits).is_some() {
-                continue;
+            room_for(&self.nodes, step, &self.needs(step.needs))?;
+        }
+        Ok(())
+    }
+
+    /// Why a node may not take part.
+    fn unfit(&self, node: &Node) -> Option<String> {
+        if let Some(difference) = node.against(&self.here) {
+            return Some(format!("node {}{difference}", node.name));
+        }
+        let blind = !self.objects && !node.sees(&self.here);
+        blind.then(|| {
+            format!(
+                "node {} does not see {}: put the study where all nodes see it, or let its files \
+                 travel through Ray's object store with --ray-objects",
+                node.name,
+                self.studies[0].0.folder.display()
+            )
+        })
+    }
+
+    /// Judges a node that joined later. One that may not take part is left out, and named once.
+    fn meet(&mut self, node: Node) -> Result<()> {
+        let reason = self.unfit(&node);
+        self.say(&Say::Node { id: &node.id, admitted: reason.is_none() })?;
+        match reason {
+            Some(reason) => {
+                if self.left_out.insert(node.id) {
+                    eprintln!("{reason}; it joined later and is left out");
+                }
             }
-            let most = |of: fn(&Node) -> f64| self.nodes.iter().map(of).fold(0.0, f64::max);
-            bail!(
-                "no node has room for {}: it needs {} processors, {} cards and {:.1} GB of memory; \
-                 the most that a node has are {} processors, {} cards and {:.1} GB",
-                step.name,
-                needs.cpus,
-                needs.gpus,
-                needs.memory as f64 / 1e9,
-                most(|node| node.cpus),
-                most(|node| node.gpus),
-                most(|node| node.memory) / 1e9
-            );
+            None if self.nodes.iter().any(|known| known.id == node.id) => {}
+            None => self.nodes.push(node),
         }
         Ok(())
     }
@@ -242,21 +246,11 @@ impl Cluster {
     /// Starts the prover workers, if there are to be any; they hold their places to the end.
     fn hire(&mut self) -> Result<()> {
         let Some(provers) = self.provers.take() else { return Ok(()) };
-        let (wanted, each) = (provers.count as f64 * provers.needs.cpus, provers.needs.memory);
-        let whole: f64 = self.nodes.iter().map(|node| node.cpus).sum();
-        let most = self.steps().map(|step| self.needs(step.needs).cpus).fold(0.0, f64::max);
-        if whole < wanted + most {
-            bail!(
-                "no room for {} prover workers beside the steps: they need {wanted} processors, a \
-                 step {most}, and the cluster has {whole}; ask for fewer with --ray-provers",
-                provers.count
-            );
-        }
-        if self.nodes.iter().all(|node| node.memory < each as f64) {
-            bail!("no node has room for a prover worker: it needs {:.1} GB", each as f64 / 1e9);
-        }
-        let (count, needs) = (provers.count, provers.needs);
-        self.say(&Say::Provers { count, needs, arguments: &provers.arguments })?;
+        let left = self.steps().filter(|step| !step.done);
+        let steps: Vec<Needs> = left.map(|step| self.needs(step.needs.without_provers())).collect();
+        let places = places(&self.nodes, &steps, &provers.needs, provers.count)?;
+        let needs = provers.needs;
+        self.say(&Say::Provers { places, needs, arguments: &provers.arguments })?;
         self.provers = Some(provers);
         loop {
             match self.heard.recv_timeout(GLANCE) {
@@ -281,15 +275,19 @@ impl Cluster {
     }
 
     fn needs(&self, needs: Needs) -> Needs {
-        let needs = if self.cards { needs } else { needs.without_cards() };
+        let cards: Vec<u64> =
+            self.nodes.iter().filter(|node| node.gpus > 0.0).map(Node::card).collect();
+        let needs = if self.cards { needs.on_cards(&cards) } else { needs.without_cards() };
         if self.provers.is_some() { needs.without_provers() } else { needs }
     }
 
     fn say(&mut self, message: &Say<'_>) -> Result<()> {
+        self.send(&serde_json::to_string(message)?)
+    }
+
+    fn send(&mut self, line: &str) -> Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
-        let mut line = serde_json::to_string(message)?;
-        line.push('\n');
-        input.write_all(line.as_bytes()).and_then(|()| input.flush()).context(GONE)
+        writeln!(input, "{line}").and_then(|()| input.flush()).context(GONE)
     }
 }
 
@@ -300,7 +298,7 @@ impl Crew for Cluster {
         };
         let (cpus, gpus) = (most(|needs| needs.cpus).max(1.0), most(|needs| needs.gpus));
         let room = |node: &Node| match gpus > 0.0 {
-            true => (node.gpus / gpus).floor(),
+            true => (node.gpus / gpus).floor().min((node.cpus / cpus).floor()),
             false => (node.cpus / cpus).floor(),
         };
         let taken = self.provers.as_ref().filter(|_| gpus == 0.0);
@@ -322,17 +320,22 @@ impl Crew for Cluster {
                 inputs.extend((step.kind == Kind::Report).then(|| PathBuf::from(PROVERS)));
             }
         }
+        let needs = self.needs(task.needs);
+        let small = self.nodes.iter().filter(|node| !node.holds(&needs));
+        let without = small.map(|node| node.id.as_str()).collect();
         let message = Say::Task {
             number,
             name: &task.name,
             folder: &invocation.folder.clone(),
             arguments: invocation.arguments(device, task),
-            needs: self.needs(task.needs),
+            needs,
             provers: searches && self.provers.is_some(),
             inputs,
             outputs,
+            without,
         };
-        self.say(&message)
+        let line = serde_json::to_string(&message)?;
+        self.send(&line)
     }
 
     fn wait(&mut self) -> Result<Option<Ended>> {
@@ -349,6 +352,11 @@ impl Crew for Cluster {
                 eprintln!("{name}: {reason}; it is done again elsewhere");
                 Ok(None)
             }
+            Ok(Heard::Waits { name, reason }) => {
+                eprintln!("{name} waits: {reason}");
+                Ok(None)
+            }
+            Ok(Heard::Node(node)) => self.meet(*node).map(|()| None),
             Ok(Heard::Refused { reason }) => bail!("{reason}"),
             Ok(Heard::Nodes(_)) | Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => bail!("{GONE}"),

@@ -1,7 +1,10 @@
 //! How the command line was called, for manifests.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::OnceLock;
+
+use catamount_base::Content;
 
 static ARGUMENTS: OnceLock<Vec<String>> = OnceLock::new();
 
@@ -60,6 +63,23 @@ pub fn program() -> std::io::Result<Vec<String>> {
 /// The commit this binary was built from, where that is known.
 pub fn commit() -> Option<String> {
     option_env!("CATAMOUNT_COMMIT").map(String::from)
+}
+
+/// The content of the file that this program's code was loaded from: in Python, of the package's
+/// library.
+pub fn executable() -> Option<Content> {
+    let code = executable as fn() -> Option<Content> as usize;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let holds = |line: &&str| {
+        let range = line.split_whitespace().next().and_then(|range| range.split_once('-'));
+        let number = |text: &str| usize::from_str_radix(text, 16).ok();
+        range
+            .and_then(|(from, to)| Some(number(from)?..number(to)?))
+            .is_some_and(|range| range.contains(&code))
+    };
+    let mapped = maps.lines().find(holds).and_then(|line| Some(&line[line.find('/')?..]));
+    let path = mapped.map(PathBuf::from).or_else(|| std::env::current_exe().ok())?;
+    Content::of_file(&path).ok()
 }
 
 /// How whatever this process makes is made.

@@ -177,31 +177,38 @@ fn dry_run(
     let readable = missing.is_empty();
     missing.extend(experiment.missing_tools());
     let inputs = Inputs::at_hand(&experiment, folder)?;
+    let theorems = experiment.evaluation.limit;
+    let mut planned = Vec::new();
     for (experiment, folder) in seeds(experiment, folder) {
-        let plan = plan(&experiment, &inputs, scope)?;
-        let forecast = arguments.forecast.machines();
-        let outline = || plan.outline(&experiment, &folder);
-        let of = |machines| arguments.forecast.of(outline(), machines, arguments.ray_provers);
-        let forecast = forecast.map(of).transpose()?;
+        planned.push((plan(&experiment, &inputs, scope)?, experiment, folder));
+    }
+    if let Some(machines) = arguments.forecast.machines() {
+        let outline =
+            |(plan, experiment, folder): &(Plan, _, PathBuf)| plan.outline(experiment, folder);
+        let outlines = planned.iter().map(outline).collect();
+        let provers = arguments.ray_provers;
+        let forecast = arguments.forecast.of(outlines, machines, provers, theorems)?;
+        match arguments.json {
+            true => println!("{}", serde_json::to_string_pretty(&forecast)?),
+            false => print!("{forecast}"),
+        }
+        return Ok(());
+    }
+    for (plan, experiment, folder) in planned {
         let workload = match readable {
             true => Workload::of(&experiment, &plan, &folder)?,
             false => Workload::unread(&experiment),
         };
-        match (forecast, arguments.json) {
-            (Some(forecast), true) => println!("{}", serde_json::to_string_pretty(&forecast)?),
-            (Some(forecast), false) => print!("{forecast}"),
-            (None, true) => {
-                let mut outline = outline().counted(&plan, &workload)?;
-                outline.missing.clone_from(&missing);
-                println!("{}", serde_json::to_string_pretty(&outline)?);
-            }
-            (None, false) => {
-                for missing in &missing {
-                    println!("missing: {missing}");
-                }
-                print!("{}", plan.describe(&experiment, &workload, &folder)?);
-            }
+        if arguments.json {
+            let mut outline = plan.outline(&experiment, &folder).counted(&plan, &workload)?;
+            outline.missing.clone_from(&missing);
+            println!("{}", serde_json::to_string_pretty(&outline)?);
+            continue;
         }
+        for missing in &missing {
+            println!("missing: {missing}");
+        }
+        print!("{}", plan.describe(&experiment, &workload, &folder)?);
     }
     Ok(())
 }
@@ -222,7 +229,8 @@ fn spread(
     whole: &Path,
     scope: Scope,
 ) -> Result<bool> {
-    let devices = arguments.device.several()?;
+    // On a cluster the cards are the nodes', of which this machine may not be one.
+    let devices = if arguments.ray.is_some() { None } else { arguments.device.several()? };
     if devices.is_none() && arguments.ray.is_none() {
         return Ok(false);
     }
@@ -280,7 +288,7 @@ fn on_cluster(
         Provers::new(count.into(), first.experiment, first.folder, whole.join(PROVERS))
     });
     let studies = works.iter().map(|work| (work.invocation.clone(), work.outline())).collect();
-    Cluster::connect(&address, &arguments.device, studies, provers.transpose()?, &here)
+    Cluster::connect(&address, &arguments.device, studies, provers.transpose()?, here)
 }
 
 /// The experiment at each of its seeds, with a folder for each; or itself.

@@ -47,6 +47,7 @@ mod forecast;
 mod generate;
 mod lean;
 mod model;
+mod nodes;
 mod output;
 mod policy;
 mod pool;

@@ -13,6 +13,7 @@ use catamount_experiment::Task;
 use crate::command;
 use crate::device::Device;
 use crate::fleet::{Crew, Ended, Invocation};
+use crate::stop;
 
 /// Between two looks at whether the user wants to stop.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -20,8 +21,30 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// What a failed process said last, at most so many lines.
 const LAST_WORDS: usize = 5;
 
-/// A task that has ended, and the device that is free now, if it had one.
-type Freed = (Option<usize>, Ended);
+/// How many threads a process computes with.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
+/// Exit status of a process that was stopped.
+const STOPPED: i32 = 130;
+
+/// A task that has ended.
+struct Freed {
+    /// The device that is free now, if it had one.
+    slot: Option<usize>,
+    /// Whether it failed by itself.
+    failed: bool,
+    ended: Ended,
+}
+
+/// A task that waits, or is being done.
+#[derive(Clone)]
+struct Given {
+    number: usize,
+    study: usize,
+    task: Task,
+    /// The device that it failed on: it may be that one's fault.
+    failed_on: Option<usize>,
+}
 
 /// Devices, and what each does.
 pub struct Processes {
@@ -29,36 +52,55 @@ pub struct Processes {
     invocations: Vec<Invocation>,
     devices: Vec<Device>,
     free: VecDeque<usize>,
-    /// Tasks that wait: their numbers and their studies' places.
-    queue: VecDeque<(usize, usize, Task)>,
+    queue: VecDeque<Given>,
+    running: BTreeMap<usize, Given>,
     /// The other ends of the processes' inputs, by their tasks: closed, they stop.
     inputs: BTreeMap<usize, ChildStdin>,
     ended: (Sender<Freed>, Receiver<Freed>),
+    stopping: bool,
 }
 
 impl Processes {
     /// On these devices.
     pub fn new(invocations: Vec<Invocation>, devices: Vec<Device>) -> Self {
         let free = (0..devices.len()).collect();
-        let (queue, inputs) = (VecDeque::new(), BTreeMap::new());
-        Processes { invocations, devices, free, queue, inputs, ended: channel() }
+        let (queue, running, inputs) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
+        let ended = channel();
+        Processes { invocations, devices, free, queue, running, inputs, ended, stopping: false }
+    }
+
+    fn place(&self, slot: usize) -> String {
+        match self.devices[slot] {
+            Device::Cpu => format!("cpu:{slot}"),
+            device => device.to_string(),
+        }
+    }
+
+    /// The next task that a free device may do, and the device.
+    fn next(&mut self) -> Option<(usize, Given)> {
+        for at in 0..self.queue.len() {
+            let failed_on = self.queue[at].failed_on;
+            if let Some(place) = self.free.iter().position(|slot| failed_on != Some(*slot)) {
+                return self.free.remove(place).zip(self.queue.remove(at));
+            }
+        }
+        None
     }
 
     /// Starts as many waiting tasks as there are free devices.
     fn start(&mut self) -> Result<()> {
-        while let Some(slot) = self.free.pop_front() {
-            let Some((number, study, task)) = self.queue.pop_front() else {
-                self.free.push_front(slot);
-                return Ok(());
-            };
-            let device = self.devices[slot];
-            let place = match device {
-                Device::Cpu => format!("cpu:{slot}"),
-                device => device.to_string(),
-            };
+        while let Some((slot, given)) = self.next() {
+            let Given { number, study, task, .. } = given.clone();
+            let (device, place) = (self.devices[slot], self.place(slot));
+            self.running.insert(number, given);
             let program = command::program().context("this program's own path")?;
+            // Each has its share of the processors, unless the user says otherwise.
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            let share = (cores / self.devices.len()).max(1).to_string();
+            let threads = std::env::var(THREADS).unwrap_or(share);
             let mut child = Command::new(&program[0])
                 .args(&program[1..])
+                .env(THREADS, threads)
                 .args(self.invocations[study].arguments(&device.to_string(), &task))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
@@ -71,15 +113,35 @@ impl Processes {
             let sender = self.ended.0.clone();
             thread::spawn(move || {
                 // Nobody listens any more only when this process ends.
-                let _ = sender.send((Some(slot), watch(number, place, child)));
+                let (failed, ended) = watch(number, place, child);
+                let _ = sender.send(Freed { slot: Some(slot), failed, ended });
             });
         }
         Ok(())
     }
+
+    /// Gives a task that failed by itself to another device, once.
+    fn again(&mut self, freed: &Freed) -> bool {
+        let Some(mut given) = self.running.remove(&freed.ended.number) else { return false };
+        let Err(reason) = &freed.ended.result else { return false };
+        let tried = self.devices.len() < 2 || given.failed_on.is_some();
+        if !freed.failed || tried || self.stopping || stop::requested() {
+            return false;
+        }
+        let last = reason.lines().last().unwrap_or_default();
+        eprintln!(
+            "{}: failed on {}: {last}; it is done again on another device",
+            given.task.name, freed.ended.place
+        );
+        given.failed_on = freed.slot;
+        self.queue.push_front(given);
+        true
+    }
 }
 
-/// Passes on what a process says, and waits for its end.
-fn watch(number: usize, place: String, mut child: Child) -> Ended {
+/// Passes on what a process says, and waits for its end: whether it failed by itself, and how it
+/// ended.
+fn watch(number: usize, place: String, mut child: Child) -> (bool, Ended) {
     let begun = Instant::now();
     let mut last: VecDeque<String> = VecDeque::new();
     // Its output is a table at most, which a pipe holds.
@@ -96,7 +158,9 @@ fn watch(number: usize, place: String, mut child: Child) -> Ended {
     if let Some(mut output) = child.stdout.take() {
         let _ = output.read_to_string(&mut printed);
     }
-    let result = match child.wait() {
+    let status = child.wait();
+    let failed = status.as_ref().is_ok_and(|s| !s.success() && s.code() != Some(STOPPED));
+    let result = match status {
         Ok(status) if status.success() => Ok(printed),
         Ok(status) => {
             let said: Vec<String> = last.into();
@@ -104,7 +168,7 @@ fn watch(number: usize, place: String, mut child: Child) -> Ended {
         }
         Err(error) => Err(error.to_string()),
     };
-    Ended { number, place, seconds: begun.elapsed().as_secs_f64(), result }
+    (failed, Ended { number, place, seconds: begun.elapsed().as_secs_f64(), result })
 }
 
 impl Crew for Processes {
@@ -113,29 +177,31 @@ impl Crew for Processes {
     }
 
     fn begin(&mut self, number: usize, study: usize, task: &Task) -> Result<()> {
-        self.queue.push_back((number, study, task.clone()));
+        self.queue.push_back(Given { number, study, task: task.clone(), failed_on: None });
         self.start()
     }
 
     fn wait(&mut self) -> Result<Option<Ended>> {
         match self.ended.1.recv_timeout(GLANCE) {
-            Ok((slot, ended)) => {
-                self.inputs.remove(&ended.number);
-                self.free.extend(slot);
+            Ok(freed) => {
+                self.inputs.remove(&freed.ended.number);
+                let again = self.again(&freed);
+                self.free.extend(freed.slot);
                 self.start()?;
-                Ok(Some(ended))
+                Ok((!again).then_some(freed.ended))
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(None),
         }
     }
 
     fn stop(&mut self) {
+        self.stopping = true;
         self.inputs.clear();
         // What has not begun has ended.
-        for (number, _, task) in self.queue.drain(..) {
+        for Given { number, task, .. } in self.queue.drain(..) {
             let result = Err(format!("{} was not begun", task.name));
             let ended = Ended { number, place: String::new(), seconds: 0.0, result };
-            let _ = self.ended.0.send((None, ended));
+            let _ = self.ended.0.send(Freed { slot: None, failed: false, ended });
         }
     }
 }

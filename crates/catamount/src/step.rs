@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use catamount_base::{Content, host};
+use catamount_cuda::Cuda;
 use catamount_experiment::{Error, Experiment, Inputs, Plan, Planned, Study, run_steps};
 use catamount_model::Backend;
 use catamount_service::Addresses;
@@ -58,12 +59,16 @@ pub struct Probe {
     pub version: String,
     /// The commit it was built from, where that is known.
     pub commit: Option<String>,
+    /// The hash of the file that holds this program, where that can be read.
+    pub executable: Option<String>,
     /// The prover and its library, by content, or why there is none.
     pub prover: std::result::Result<catamount_search::Identity, String>,
     /// The hash of what the data are made from, or why there is none.
     pub source: std::result::Result<String, String>,
     /// The model that training begins with, by content, or why there is none.
     pub base: std::result::Result<Option<String>, String>,
+    /// Bytes of memory of each of its cards that this program can see. These may differ.
+    pub cards: Vec<u64>,
     /// What [`TOKEN`] in the folder says.
     pub token: Option<String>,
 }
@@ -79,11 +84,13 @@ impl Probe {
             host: host(),
             version: env!("CARGO_PKG_VERSION").to_string(),
             commit: command::commit(),
+            executable: command::executable().map(|content| content.short().to_string()),
             prover: opened
                 .map(|environment| environment.identity())
                 .map_err(|error| output::causes(&error)),
             source: experiment.making(folder).source.hash().map_err(|error| output::causes(&error)),
             base: Inputs::base(experiment).map_err(|error| output::causes(&error)),
+            cards: Cuda::memories().unwrap_or_default(),
             token: std::fs::read_to_string(folder.join(TOKEN)).ok(),
         }
     }
@@ -99,6 +106,11 @@ impl Probe {
                 commit(other),
                 self.version,
                 commit(self)
+            ));
+        } else if self.commit.is_none() && self.executable != other.executable {
+            found.push(format!(
+                "has another build of catamount {}, of an unknown commit; install the same file",
+                other.version
             ));
         }
         match (&self.prover, &other.prover) {
@@ -213,11 +225,21 @@ mod tests {
             host: "here".into(),
             version: "1".into(),
             commit: None,
+            executable: Some("file".into()),
+            cards: Vec::new(),
             prover: Ok(Identity::new("metamath")),
             source: Ok("source".into()),
             base: Ok(Some(base.into())),
             token: None,
         }
+    }
+
+    #[test]
+    fn builds_of_unknown_commits_are_told_apart_by_their_files() {
+        let other = Probe { executable: Some("another".into()), ..probe("one") };
+        assert!(probe("one").against(&other)[0].contains("another build"), "unknown is unknown");
+        let commit = |probe| Probe { commit: Some("c".into()), ..probe };
+        assert!(commit(probe("one")).against(&commit(other)).is_empty(), "a commit is enough");
     }
 
     #[test]

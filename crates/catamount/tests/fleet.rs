@@ -42,6 +42,53 @@ fn several_devices_give_what_one_gives() {
     assert_same(&expected, &results(&folder.path().join("two")), "after repair");
 }
 
+/// `catamount train` on two devices, by processes that fail where a script says so.
+fn train_with(folder: &Path, script: &str) -> (Option<i32>, String) {
+    use std::os::unix::fs::PermissionsExt;
+    let binary = assert_cmd::cargo::cargo_bin("catamount");
+    let wrapper = folder.join("wrapper");
+    let fails = r#"{ echo "the card has fallen off the bus" >&2; exit 3; }"#;
+    let script = script.replace("FAILS", fails);
+    fs::write(&wrapper, format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", binary.display()))
+        .unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = Process::new(&binary)
+        .args("train small.toml --out two --device cpu:0,cpu:1".split_whitespace())
+        .env("CATAMOUNT_PROGRAM", &wrapper)
+        .env_remove("RAYON_NUM_THREADS")
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_task_that_fails_on_one_device_is_done_on_another() {
+    let folder = folder_with("small.toml", SMALL);
+    // A folder is made once.
+    let once = "echo $RAYON_NUM_THREADS >> threads\n\
+                case \"$*\" in *'--only branch-ce'*) mkdir failed && FAILS;; esac";
+    let (code, log) = train_with(folder.path(), once);
+    assert_eq!(code, Some(0), "{log}");
+    let (_, after) = log.split_once("branch ce: failed on ").expect(&log);
+    assert!(after.contains("the card has fallen off the bus; it is done again"), "{log}");
+    let other = if after.starts_with("cpu:0") { "cpu:1" } else { "cpu:0" };
+    assert!(log.contains(&format!("branch ce on {other}, ")), "{log}");
+    assert!(folder.path().join("two/models/ce").is_dir(), "{log}");
+    // Processes share the processors.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = fs::read_to_string(folder.path().join("threads")).unwrap();
+    assert!(threads.lines().all(|line| line == (cores / 2).max(1).to_string()), "{threads}");
+}
+
+#[test]
+fn what_fails_on_two_devices_is_a_failure() {
+    let folder = folder_with("small.toml", SMALL);
+    let (code, log) = train_with(folder.path(), "case \"$*\" in *'--only data'*) FAILS;; esac");
+    assert_eq!((code, log.matches("it is done again on another").count()), (Some(2), 1), "{log}");
+    assert!(log.contains("exit status: 3: the card has fallen off the bus"), "{log}");
+}
+
 #[test]
 fn a_killed_scheduler_takes_its_processes_along_and_loses_nothing() {
     let folder = folder_with("small.toml", SMALL);
@@ -134,6 +181,14 @@ fn a_larger_cluster_is_forecast_from_times() {
     assert!(forecast.contains("node 5") && forecast.contains("limited by"), "{forecast}");
     // 5 + 30 + 2 + 20 + 10 + 10 + 1: data, warm-up, scores, branch, tournament, cell, report.
     assert!(forecast.contains("78 s on 8 nodes"), "{forecast}");
+    // Seeds are one plan, and one document.
+    fs::write(folder.path().join("seeds.toml"), format!("seeds = [1, 2]\n{SMALL}")).unwrap();
+    let seeds = format!("{plan} {times} --json").replace("small.toml", "seeds.toml");
+    let both: serde_json::Value =
+        serde_json::from_str(&printed(folder.path(), &seeds)).expect("one document");
+    assert!(both["seconds"].as_f64().unwrap() < 1.5 * 78.0, "they are done side by side");
+    let names = both["tasks"].as_array().unwrap().iter().map(|task| task["name"].to_string());
+    assert_eq!(names.filter(|name| name.contains("seed 2, warm-up")).count(), 1);
     let none_left = refused(folder.path(), &format!("{plan} {times} --ray --ray-provers 8"));
     assert!(none_left.contains("leave the nodes no processor"), "{none_left}");
     let reason = refused(folder.path(), &format!("{plan} --times cells=3"));

@@ -92,6 +92,12 @@ impl Cuda {
         Device::count()
     }
 
+    /// Bytes of memory of each of them.
+    pub fn memories() -> Result<Vec<u64>> {
+        driver()?;
+        Device::memories()
+    }
+
     /// Opens GPU `ordinal`.
     pub fn with_precision(ordinal: usize, precision: Precision) -> Result<Self> {
         driver()?;

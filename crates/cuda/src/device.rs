@@ -89,6 +89,17 @@ impl Device {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
+    /// Bytes of memory of each GPU.
+    pub fn memories() -> Result<Vec<u64>> {
+        let of = |ordinal| -> Result<u64> {
+            let handle = result::device::get(ordinal).explain("opening the GPU")?;
+            // SAFETY: `handle` is a device of this driver.
+            let total = unsafe { result::device::total_mem(handle) };
+            Ok(total.explain("reading the GPU's memory")? as u64)
+        };
+        (0..Device::count()? as i32).map(of).collect()
+    }
+
     pub fn new(ordinal: i32) -> Result<Arc<Self>> {
         let count = Device::count()?;
         if ordinal < 0 || ordinal as usize >= count {

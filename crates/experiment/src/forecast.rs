@@ -7,43 +7,42 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::kind::Kind;
+use crate::machines::{Machines, Resource};
 use crate::needs::Needs;
-use crate::outline::{Outline, OutlinedStep};
+use crate::outline::Outline;
 use crate::schedule::{Schedule, Task};
+use crate::times::Times;
 
-/// The machines of a cluster, all alike.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Machines {
-    /// How many.
-    pub nodes: usize,
-    /// Processors of each.
-    pub cpus: f64,
-    /// Cards of each; without any, models compute on processors.
-    pub gpus: f64,
-}
-
-/// How long steps take, where nobody has timed them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Times {
-    /// Seconds by kind. Those of searches are for the largest budget of the study; smaller ones
-    /// take less in proportion.
-    pub seconds: BTreeMap<Kind, f64>,
-    /// Seconds that a process takes before its first step begins: the prover's library, the model.
-    pub startup: f64,
-}
-
-/// A step whose time nobody knows.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "nobody has timed {step} here; run it once, or say how long it takes with --times \
-     {kind}=SECONDS",
-    kind = kind.name()
-)]
-pub struct Untimed {
-    /// The step.
-    pub step: String,
-    /// Its kind.
-    pub kind: Kind,
+/// Why there is no forecast.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unplanned {
+    /// Nobody knows how long a step takes.
+    #[error(
+        "nobody has timed {step} here; run it once, or say how long it takes with --times \
+         {kind}=SECONDS",
+        kind = kind.name()
+    )]
+    Untimed {
+        /// The step.
+        step: String,
+        /// Its kind.
+        kind: Kind,
+    },
+    /// No machine can do a step.
+    #[error(
+        "no node has room for {step}: it needs {} processors, {} cards of at least {:.1} GB and \
+         {:.1} GB of memory",
+        needs.cpus,
+        needs.gpus,
+        needs.card as f64 / 1e9,
+        needs.memory as f64 / 1e9
+    )]
+    Impossible {
+        /// The step.
+        step: String,
+        /// What it needs.
+        needs: Needs,
+    },
 }
 
 /// What would happen when.
@@ -59,6 +58,10 @@ pub struct Forecast {
     pub chain: f64,
     /// The share of the scarcest thing that stands idle: of cards, or of processors.
     pub idle: f64,
+    /// What tasks waited for, in seconds of all of them together.
+    waited: BTreeMap<Resource, f64>,
+    /// Seconds of cells that their provers and not their models set.
+    checking: f64,
     machines: Machines,
 }
 
@@ -75,132 +78,115 @@ pub struct Placed {
     pub end: f64,
 }
 
-impl Times {
-    /// Seconds of a step: as it was timed, as others of its kind were, or as it is said.
-    fn of(&self, outline: &Outline, step: &OutlinedStep) -> Result<f64, Untimed> {
-        if let Some(said) = self.seconds.get(&step.kind) {
-            let largest = outline.steps.iter().filter(|s| s.kind == step.kind);
-            let largest = largest.filter_map(|s| s.budget).max();
-            return Ok(match (step.budget, largest) {
-                (Some(budget), Some(largest)) => said * budget as f64 / largest as f64,
-                _ => *said,
-            });
-        }
-        if let Some(seconds) = step.seconds {
-            return Ok(seconds);
-        }
-        let alike: Vec<f64> = outline
-            .steps
-            .iter()
-            .filter(|other| other.kind == step.kind && other.budget == step.budget)
-            .filter_map(|other| other.seconds)
-            .collect();
-        match (alike.len(), step.kind) {
-            (0, Kind::Report) => Ok(1.0),
-            (0, kind) => Err(Untimed { step: step.name.clone(), kind }),
-            (count, _) => Ok(alike.iter().sum::<f64>() / count as f64),
-        }
-    }
-}
-
-impl Machines {
-    fn needs(&self, task: &Task) -> Needs {
-        if self.gpus > 0.0 { task.needs } else { task.needs.without_cards() }
-    }
-
-    /// How many tasks that need a card, or without cards a processor, run at once.
-    fn slots(&self, outline: &Outline) -> usize {
-        let largest = |of: fn(&Needs) -> f64| {
-            outline.steps.iter().map(|step| of(&step.needs)).fold(0.0, f64::max)
-        };
-        let per_node = match self.gpus > 0.0 {
-            true => (self.gpus / largest(|needs| needs.gpus).max(0.125)).floor(),
-            false => (self.cpus / largest(|needs| needs.cpus).max(1.0)).floor(),
-        };
-        (self.nodes as f64 * per_node).max(1.0) as usize
-    }
-}
-
 impl Forecast {
-    /// Plays the schedule of what is left of an outline; of all of it with `anew`.
+    /// Plays the schedules of what is left of some outlines, side by side; of all of them with
+    /// `anew`.
     pub fn new(
-        outline: &Outline,
+        outlines: &[Outline],
         machines: Machines,
         times: &Times,
         anew: bool,
-    ) -> Result<Self, Untimed> {
-        let mut outline = outline.clone();
-        for step in &mut outline.steps {
+    ) -> Result<Self, Unplanned> {
+        let mut outlines = outlines.to_vec();
+        for step in outlines.iter_mut().flat_map(|outline| &mut outline.steps) {
             step.done &= !anew;
         }
-        let outline = &outline;
-        let mut seconds = BTreeMap::new();
-        for step in &outline.steps {
-            if !step.done {
-                seconds.insert(step.id.clone(), times.of(outline, step)?);
+        let slots = machines.slots(&outlines);
+        let (mut seconds, mut checking) = (Vec::new(), 0.0);
+        for outline in &outlines {
+            let mut own = BTreeMap::new();
+            for step in outline.steps.iter().filter(|step| !step.done) {
+                let needs = machines.needs(step.needs);
+                if !machines.room().fits(&needs) || (needs.gpus > 0.0 && needs.card > machines.card)
+                {
+                    return Err(Unplanned::Impossible { step: step.name.clone(), needs });
+                }
+                let alone = times.of(outline, step)?;
+                let checked = times.checked(&outlines, step, slots);
+                checking += if checked > alone { checked } else { 0.0 };
+                own.insert(step.id.clone(), alone.max(checked));
             }
+            seconds.push(own);
         }
-        let length = |task: &Task| {
-            let steps = task.steps.iter().filter_map(|id| seconds.get(id)).sum::<f64>();
+        let length = |study: usize, task: &Task| {
+            let steps = task.steps.iter().filter_map(|id| seconds[study].get(id)).sum::<f64>();
             times.startup + steps
         };
-        let slots = machines.slots(outline);
-        let mut schedule = Schedule::new(outline);
-        let mut free = vec![(machines.cpus, machines.gpus); machines.nodes];
-        let mut queue: Vec<Task> = Vec::new();
-        let mut running: Vec<(f64, usize, Task)> = Vec::new();
+        let mut schedules: Vec<Schedule<'_>> = outlines.iter().map(Schedule::new).collect();
+        let mut free = vec![machines.room(); machines.nodes];
+        let mut queue: Vec<(usize, Task)> = Vec::new();
+        let mut running: Vec<(f64, usize, usize, Task)> = Vec::new();
+        let mut waited: BTreeMap<Resource, f64> = BTreeMap::new();
         let (mut now, mut tasks, mut work, mut busy) = (0.0, Vec::new(), 0.0, 0.0);
         loop {
-            queue.extend(schedule.tasks(slots));
+            for (study, schedule) in schedules.iter_mut().enumerate() {
+                let given = schedule.tasks(slots.div_ceil(outlines.len()));
+                queue.extend(given.into_iter().map(|task| (study, task)));
+            }
             let mut waiting = Vec::new();
-            for task in queue {
-                let needs = machines.needs(&task);
-                // A task that no machine could ever take runs alone on one.
-                let (cpus, gpus) = (needs.cpus.min(machines.cpus), needs.gpus.min(machines.gpus));
-                let room = |&(c, g): &(f64, f64)| c >= cpus - 1e-9 && g >= gpus - 1e-9;
-                match free.iter().position(room) {
-                    Some(node) => {
-                        free[node] = (free[node].0 - cpus, free[node].1 - gpus);
-                        let end = now + length(&task);
-                        let (name, begin) = (task.name.clone(), now);
-                        tasks.push(Placed { name, node: node + 1, begin, end });
-                        work += end - now;
-                        busy += (end - now) * if machines.gpus > 0.0 { gpus } else { cpus };
-                        running.push((end, node, task));
-                    }
-                    None => waiting.push(task),
-                }
+            for (study, task) in queue {
+                let needs = machines.needs(task.needs);
+                let Some(node) = free.iter().position(|room| room.fits(&needs)) else {
+                    waiting.push((study, task));
+                    continue;
+                };
+                free[node].give(&needs, -1.0);
+                let end = now + length(study, &task);
+                let seed = match outlines.len() {
+                    1 => String::new(),
+                    _ => format!("seed {}, ", outlines[study].seed),
+                };
+                let name = format!("{seed}{}", task.name);
+                tasks.push(Placed { name, node: node + 1, begin: now, end });
+                work += end - now;
+                busy += (end - now) * if machines.gpus > 0.0 { needs.gpus } else { needs.cpus };
+                running.push((end, node, study, task));
             }
             queue = waiting;
             let first = (0..running.len()).min_by(|&a, &b| running[a].0.total_cmp(&running[b].0));
             let Some(first) = first else { break };
-            let (end, node, task) = running.swap_remove(first);
-            let needs = machines.needs(&task);
-            let (cpus, gpus) = (needs.cpus.min(machines.cpus), needs.gpus.min(machines.gpus));
-            free[node] = (free[node].0 + cpus, free[node].1 + gpus);
+            let (end, node, study, task) = running.swap_remove(first);
+            for (_, task) in &queue {
+                let needs = machines.needs(task.needs);
+                // A node that lacks something else has cards left.
+                let lack = free.iter().filter_map(|room| room.lacks(&needs)).max();
+                *waited.entry(lack.unwrap_or(Resource::Cards)).or_default() += end - now;
+            }
+            free[node].give(&machines.needs(task.needs), 1.0);
             now = end;
-            schedule.ended(&task);
+            schedules[study].ended(&task);
         }
         let each = if machines.gpus > 0.0 { machines.gpus } else { machines.cpus };
         let all = now * each * machines.nodes as f64;
+        let chains = outlines.iter().zip(&seconds);
         Ok(Forecast {
             tasks,
             seconds: now,
             work,
-            chain: chain(outline, &seconds, times.startup),
+            chain: chains
+                .map(|(outline, seconds)| chain(outline, seconds, times.startup))
+                .fold(0.0, f64::max),
             idle: if all > 0.0 { 1.0 - busy / all } else { 0.0 },
+            waited,
+            checking,
             machines,
         })
     }
 
     /// What keeps the study from being faster.
-    pub fn limit(&self) -> &'static str {
-        if self.seconds <= 1.05 * self.chain {
-            "the longest chain of steps that wait for each other; more machines do not help"
-        } else if self.machines.gpus > 0.0 {
-            "the number of cards"
-        } else {
-            "the number of processors"
+    pub fn limit(&self) -> String {
+        let longest = self.waited.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        let limit = match longest {
+            Some((resource, _)) if self.seconds > 1.05 * self.chain => match resource {
+                Resource::Cards => "the number of cards",
+                Resource::Processors => "the number of processors",
+                Resource::Memory => "the memory of the nodes",
+            },
+            _ => "the longest chain of steps that wait for each other; more machines do not help",
+        };
+        match self.checking > 0.5 * self.work {
+            true => format!("{limit}; most of the time is spent on cells that wait for provers"),
+            false => limit.to_string(),
         }
     }
 }
@@ -233,7 +219,7 @@ impl fmt::Display for Forecast {
             let (begin, end) = (said(*begin), said(*end));
             writeln!(f, "{begin:>8} to {end:>8}  {name:<width$}  node {node}")?;
         }
-        let Machines { nodes, cpus, gpus } = self.machines;
+        let Machines { nodes, cpus, gpus, .. } = self.machines;
         let what = if gpus > 0.0 { "cards" } else { "processors" };
         writeln!(
             f,
@@ -252,6 +238,7 @@ mod tests {
     use super::*;
     use crate::plan::Plan;
     use crate::presets::preset;
+    use crate::times::Checks;
 
     fn outline() -> Outline {
         let folder = tempfile::tempdir().unwrap();
@@ -269,15 +256,70 @@ mod tests {
             (Kind::Cell, 900.0),
             (Kind::Report, 5.0),
         ];
-        Times { seconds: seconds.into_iter().collect(), startup: 10.0 }
+        Times { seconds: seconds.into_iter().collect(), startup: 10.0, checks: None }
+    }
+
+    fn machines(nodes: usize, cpus: f64, gpus: f64) -> Machines {
+        Machines { nodes, cpus, gpus, memory: None, card: crate::CARD }
+    }
+
+    #[test]
+    fn seeds_are_planned_side_by_side() {
+        let seeds: Vec<Outline> = (1..=3).map(|seed| Outline { seed, ..outline() }).collect();
+        let plan = |outlines: &[Outline], gpus| {
+            Forecast::new(outlines, machines(1, 64.0, gpus), &times(), true).unwrap()
+        };
+        let (one, three) = (plan(&seeds[..1], 8.0), plan(&seeds, 8.0));
+        assert_eq!(three.tasks.iter().filter(|task| task.name.ends_with("warm-up")).count(), 3);
+        assert!(three.tasks.iter().any(|task| task.name.starts_with("seed 2, ")));
+        assert!(three.seconds < 2.0 * one.seconds, "{} and {}", three.seconds, one.seconds);
+        assert!(three.idle < one.idle);
+    }
+
+    #[test]
+    fn what_tasks_wait_for_is_what_limits() {
+        let limit = |machines| {
+            let forecast = Forecast::new(&[outline()], machines, &times(), true).unwrap();
+            forecast.limit()
+        };
+        assert_eq!(limit(machines(1, 64.0, 1.0)), "the number of cards");
+        // Three processors are one search, whatever the cards could do.
+        assert_eq!(limit(machines(1, 3.0, 8.0)), "the number of processors");
+        let memory = Some(outline().steps.iter().map(|step| step.needs.memory).max().unwrap());
+        let short = Machines { memory, ..machines(1, 64.0, 8.0) };
+        assert_eq!(limit(short), "the memory of the nodes");
+    }
+
+    #[test]
+    fn a_step_that_no_machine_can_do_is_named() {
+        let refused = |machines| {
+            Forecast::new(&[outline()], machines, &times(), true).unwrap_err().to_string()
+        };
+        assert!(refused(machines(4, 2.0, 8.0)).contains("it needs 3 processors"));
+        let small = Machines { card: 1 << 30, ..machines(4, 64.0, 8.0) };
+        assert!(refused(small).contains("no node has room for warm-up"));
+    }
+
+    #[test]
+    fn provers_bound_cells() {
+        let plan = |checks| {
+            let times = Times { checks, ..times() };
+            Forecast::new(&[outline()], machines(1, 64.0, 1.0), &times, true).unwrap()
+        };
+        let checks = |rate, shared| Some(Checks { rate, shared, theorems: 458 });
+        let free = plan(None);
+        assert_eq!(plan(checks(1e6, None)).seconds, free.seconds, "they keep up");
+        let slow = plan(checks(10.0, None));
+        assert!(slow.seconds > 5.0 * free.seconds && slow.limit().contains("provers"));
+        assert!(plan(checks(10.0, Some(64))).seconds < slow.seconds, "more of them");
     }
 
     #[test]
     fn more_machines_are_never_slower_and_never_beat_the_chain() {
         let outline = outline();
         let at = |nodes| {
-            let machines = Machines { nodes, cpus: 16.0, gpus: 1.0 };
-            Forecast::new(&outline, machines, &times(), true).unwrap()
+            let outlines = std::slice::from_ref(&outline);
+            Forecast::new(outlines, machines(nodes, 16.0, 1.0), &times(), true).unwrap()
         };
         let mut last = f64::INFINITY;
         for nodes in [1, 2, 4, 8, 64] {
@@ -295,9 +337,8 @@ mod tests {
 
     #[test]
     fn a_step_that_nobody_timed_is_named() {
-        let machines = Machines { nodes: 2, cpus: 4.0, gpus: 0.0 };
-        let none = Times::default();
-        let said = Forecast::new(&outline(), machines, &none, true).unwrap_err().to_string();
+        let (none, machines) = (Times::default(), machines(2, 4.0, 0.0));
+        let said = Forecast::new(&[outline()], machines, &none, true).unwrap_err().to_string();
         assert!(said.contains("--times data=SECONDS"), "{said}");
     }
 

@@ -16,6 +16,7 @@ mod inputs;
 mod kind;
 mod limits;
 mod locate;
+mod machines;
 mod missing;
 mod needs;
 mod outline;
@@ -35,6 +36,7 @@ mod stamp;
 mod step;
 mod study;
 mod time;
+mod times;
 mod training;
 mod tuning;
 mod workload;
@@ -46,10 +48,11 @@ pub use experiment::{
     TraceChoice, Tune,
 };
 pub use file::{Cells, ExperimentFile, TokenizerKind};
-pub use forecast::{Forecast, Machines, Times};
+pub use forecast::{Forecast, Unplanned};
 pub use inputs::Inputs;
 pub use kind::Kind;
-pub use needs::Needs;
+pub use machines::Machines;
+pub use needs::{CARD, Needs};
 pub use outline::{Outline, OutlinedStep};
 pub use plan::Plan;
 pub use planned::Planned;
@@ -61,4 +64,5 @@ pub use step::{
     Branch, Cell, Chosen, Contender, Fit, Fold, Scoring, Step, Tournament, Trained, Trial,
 };
 pub use study::Study;
+pub use times::{Checks, Times};
 pub use workload::{Updates, Workload};

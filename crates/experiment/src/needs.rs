@@ -15,15 +15,18 @@ pub struct Needs {
     pub cpus: f64,
     /// Cards, where the models compute on cards; a part of one for a small model.
     pub gpus: f64,
-    /// Bytes of memory: the device's for the model, the machine's for provers.
+    /// Bytes of a card's memory.
+    #[serde(default)]
+    pub card: u64,
+    /// Bytes of the machine's memory: the program, the weights on their way to a card, provers.
     pub memory: u64,
     /// Prover workers among all this, which it does without where provers are elsewhere.
     #[serde(default)]
     pub provers: u64,
 }
 
-/// Memory of the card that parts are parts of. One that has more is left with room.
-const CARD: f64 = 80e9;
+/// Memory of the card that parts are parts of, where nobody knows which cards there are.
+pub const CARD: u64 = 80_000_000_000;
 /// A Lean worker's memory.
 const LEAN_WORKER: u64 = 650 << 20;
 /// What everything takes beside the models: a database, traces, the program.
@@ -41,7 +44,7 @@ impl Needs {
             Step::Trial(_) | Step::Tournament(_) | Step::Cell(_) | Step::Chosen(_) => (false, true),
             Step::Scores(_) | Step::Calibration(_) => (false, false),
             Step::Data | Step::Report => {
-                return Needs { cpus: 1.0, gpus: 0.0, memory: PROGRAM, provers: 0 };
+                return Needs { cpus: 1.0, memory: PROGRAM, ..Needs::default() };
             }
         };
         // Trained whole, a model has a gradient and two moments beside itself; activations, or
@@ -56,8 +59,9 @@ impl Needs {
         let provers = if lean { experiment.lean_workers() as u64 } else { 0 };
         Needs {
             cpus: 1.0 + provers as f64,
-            gpus: part(model),
-            memory: PROGRAM + model + provers * LEAN_WORKER,
+            gpus: part(model, CARD),
+            card: model,
+            memory: PROGRAM + weights + provers * LEAN_WORKER,
             provers,
         }
     }
@@ -68,12 +72,22 @@ impl Needs {
             Environment::Lean { .. } | Environment::LeanCorpus { .. } => LEAN_WORKER,
             Environment::Metamath { .. } => PROGRAM,
         };
-        Needs { cpus: 1.0, gpus: 0.0, memory, provers: 1 }
+        Needs { cpus: 1.0, memory, provers: 1, ..Needs::default() }
     }
 
     /// What a step needs where nothing computes on cards.
     pub fn without_cards(self) -> Self {
-        Needs { gpus: 0.0, ..self }
+        Needs { gpus: 0.0, card: 0, memory: self.memory + self.card, ..self }
+    }
+
+    /// What a step needs where cards have so many bytes. It has its part of the smallest that holds
+    /// it, and all of one where none does.
+    pub fn on_cards(self, cards: &[u64]) -> Self {
+        if self.card == 0 {
+            return self;
+        }
+        let holds = cards.iter().copied().filter(|&card| card >= self.card).min();
+        Needs { gpus: holds.map_or(1.0, |card| part(self.card, card)), ..self }
     }
 
     /// What a step needs where provers are elsewhere.
@@ -88,8 +102,8 @@ impl Needs {
 }
 
 /// The smallest of 1/8, 1/4, 1/2 and 1 of a card that holds so much, with a quarter to spare.
-fn part(bytes: u64) -> f64 {
-    let share = 1.25 * bytes as f64 / CARD;
+fn part(bytes: u64, card: u64) -> f64 {
+    let share = 1.25 * bytes as f64 / card as f64;
     [0.125, 0.25, 0.5].into_iter().find(|part| share <= *part).unwrap_or(1.0)
 }
 
@@ -120,8 +134,20 @@ mod tests {
 
     #[test]
     fn small_models_share_a_card_and_large_ones_do_not() {
-        assert_eq!([part(1 << 30), part(10 << 30), part(25 << 30)], [0.125, 0.25, 0.5]);
-        assert_eq!(part(100 << 30), 1.0);
+        let parts = |card| [1, 10, 25, 100].map(|gb| part(gb << 30, card));
+        assert_eq!(parts(CARD), [0.125, 0.25, 0.5, 1.0]);
+        assert_eq!(parts(24 << 30), [0.125, 1.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_part_is_of_the_smallest_card_that_holds_the_step() {
+        let needs = Needs { card: 30 << 30, gpus: 0.5, memory: 1, ..Needs::default() };
+        assert_eq!(needs.on_cards(&[80 << 30, 24 << 30]).gpus, 0.5);
+        assert_eq!(needs.on_cards(&[48 << 30, 80 << 30]).gpus, 1.0);
+        assert_eq!(needs.on_cards(&[141 << 30]).gpus, 0.5);
+        assert_eq!(needs.on_cards(&[24 << 30]).gpus, 1.0);
+        // On a processor the model lies in the machine's memory.
+        assert_eq!(needs.without_cards().memory, 1 + (30 << 30));
     }
 
     #[test]

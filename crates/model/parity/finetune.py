@@ -30,7 +30,7 @@ def study(traces, gguf):
     return f"""
 name = "SmolLM2, a few steps"
 seed = 1
-data = {{ environment = "lean", traces = "{traces}", split = "1.0,0.0,0.0" }}
+data = {{ environment = "lean", traces = "{traces}", split = "0.9,0.0,0.1" }}
 model = {{ base = "{gguf}" }}
 objectives = [{{ objective = "ce" }}, {{ objective = "bfs" }}]
 evaluation = {{ strategies = ["bfs"], budgets = [64] }}

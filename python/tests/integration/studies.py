@@ -251,15 +251,26 @@ def programs(command):
                 yield process, line[first + 2 :]
 
 
-def under_way(step):
-    """The program that does a step, waited for."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        for process, arguments in programs("step"):
-            if step in arguments and "--only" in arguments:
-                return process
+def until(condition, seconds=120):
+    """Waits for something."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come about"
         time.sleep(0.05)
-    raise AssertionError(f"{step} was not begun")
+
+
+def under_way(*steps):
+    """The program that does one of these steps, waited for, and which."""
+    found = []
+
+    def one():
+        for process, arguments in programs("step"):
+            if "--only" in arguments:
+                found.extend((process, step) for step in steps if step in arguments)
+        return found
+
+    until(one)
+    return found[0]
 
 
 class Nodes:

@@ -86,6 +86,31 @@ def test_provers_of_their_own_that_are_killed_lose_nothing(place, nodes):
     assert not services()
 
 
+def stop(study, stopped):
+    """Stops a service for good, in the middle of a cell."""
+    searching, _ = freeze(study, "cell-ce-bfs-n256")
+    try:
+        advance(searching, study / "cells" / "ce-bfs-n256.jsonl", 3)
+        service, _ = services()[0]
+        service.send_signal(signal.SIGSTOP)
+        stopped.append(service)
+    finally:
+        searching.send_signal(signal.SIGCONT)
+
+
+def test_a_prover_that_hangs_is_replaced(place, nodes, capfd):
+    address, study, stopped = nodes.ready({}, {}), place / "stopped", []
+    stopper = threading.Thread(target=stop, args=(study, stopped), daemon=True)
+    stopper.start()
+    options = {"address": address, "device": "cpu", "program": [PROGRAM], "provers": 2}
+    catamount.ray.run("study.toml", out=study.name, patience=6, **options)
+    stopper.join()
+    assert "a prover worker: its service has not answered for 6 s" in capfd.readouterr().err
+    # It would have outlived its actor.
+    assert stopped and not stopped[0].is_running()
+    assert results(study) == results(place / "alone")
+
+
 @pytest.mark.skipif(
     "CATAMOUNT_CLUSTER_FAULTS" not in os.environ, reason="`make test-cluster` does it"
 )

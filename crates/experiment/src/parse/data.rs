@@ -3,9 +3,9 @@
 use catamount_data::LeanLimits;
 
 use super::checks::{Checked, between, positive, refuse, seconds};
-use crate::limits::{HEARTBEATS, WORKERS};
 use crate::experiment::{Data, Environment, TraceChoice};
 use crate::file::{DataFile, LeanFile, ProverName};
+use crate::limits::{HEARTBEATS, WORKERS};
 
 pub(super) fn data(file: &DataFile) -> Checked<Data> {
     let only = |key: &str, given: bool, prover: &str| {
