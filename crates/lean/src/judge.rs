@@ -118,3 +118,29 @@ fn opinion(reply: Reply) -> Result<Opinion, Fault> {
         _ => Err(Fault(format!("the judge: {}", reply.refusal()))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Claim, RulingVerdict};
+    use crate::environment::Lean;
+    use catamount_search::Environment;
+    use catamount_traces::Theorem;
+
+    #[test]
+    fn a_judge_without_memory_says_nothing() {
+        let mut lean = Lean::new(Options { workers: 1, ..Options::default() }).unwrap();
+        let little = Options { memory_mb: 64, ..Options::default() };
+        lean.judges = Judges::new(lean.launch.judge(), Arc::new(little));
+        let theorem = Theorem { statement: "theorem t : True".into(), ..Theorem::default() };
+        let checked = lean.check(&theorem, &["trivial".into()]);
+        assert!(checked.as_ref().is_err_and(|f| f.0.contains("the judge")), "{checked:?}");
+        let claim = Claim {
+            statement: "theorem t : True".into(),
+            tactics: vec!["trivial".into()],
+            ..Claim::default()
+        };
+        let ruling = lean.rule(&claim).unwrap();
+        assert_eq!(ruling.verdict, RulingVerdict::Error, "{ruling:?}");
+    }
+}
