@@ -28,7 +28,7 @@ echo '== the HTTP policy and the generator against a real llama.cpp server'
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT
 # It listens before it has read the model, and answers 503 until then.
-ready='import sys, urllib.request; urllib.request.urlopen("http://127.0.0.1:8089/health", timeout=5)'
+ready='import urllib.request; urllib.request.urlopen("http://127.0.0.1:8089/health", timeout=5)'
 for _ in $(seq 60); do
   if python3 -c "$ready" 2> /dev/null; then break; fi
   sleep 1

@@ -13,6 +13,16 @@ elab "read_file" path:str : tactic => do
   let text ← IO.FS.readFile path.getString
   throwError "escaped with {text}"
 
+elab "open_up" path:str : tactic => do
+  let all : IO.AccessRight := { read := true, write := true, execution := true }
+  IO.setAccessRights path.getString { user := all, group := all, other := all }
+  throwError "escaped"
+
+elab "cut_off" path:str : tactic => do
+  let file ← IO.FS.Handle.mk path.getString .readWrite
+  file.truncate
+  throwError "escaped"
+
 elab "remove_file" path:str : tactic => do
   IO.FS.removeFile path.getString
   throwError "escaped"

@@ -1,7 +1,7 @@
 //! The challenge: what a proof of a theorem must prove, and what it may rest on, from a process
 //! that has elaborated header and statement and has seen no tactic.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use catamount_search::Fault;
 
@@ -116,7 +116,7 @@ impl Lean {
     ) -> Result<Result<Challenge, String>, Trouble> {
         let limit = self.options.check_limit;
         let heartbeats = self.options.heartbeats.max(400_000);
-        self.warn(worker, place, target)?;
+        self.look_at(worker, place, target)?;
         // The proofs of the theorem's own file are wanted, or the file is there compiled.
         let with_proofs = extent != Extent::Statements || !self.has_compiled();
         let module = match &place.text {
@@ -158,40 +158,5 @@ impl Lean {
             lean: reply.lean,
             githash: reply.githash,
         }))
-    }
-
-    /// Notes what would be refused in a stranger's claim and is only odd in the user's own.
-    fn warn(&self, worker: &mut Worker, place: &Place, target: &Target) -> Result<(), Trouble> {
-        let (PlaceText::Header(header), Owner::User, Target::Statement(statement)) =
-            (&place.text, place.owner, target)
-        else {
-            return Ok(());
-        };
-        if header.trim().is_empty() {
-            return Ok(());
-        }
-        worker.ready(&place.imports)?;
-        let objection = worker.header(header, true, false).and_then(|ctx| {
-            let heartbeats = self.options.heartbeats.max(400_000);
-            let request = target.request(ctx, heartbeats, Owner::Stranger);
-            let opened = worker.demand(&request, self.options.check_limit)?;
-            worker.forget(worker.generation(), [opened.state]);
-            Ok(())
-        });
-        match objection {
-            Ok(()) => Ok(()),
-            Err(Trouble::Refused(why)) => {
-                let line = statement.lines().next().unwrap_or_default();
-                let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-                let warning = format!("`{line}`: {why}");
-                if !warnings.contains(&warning) {
-                    let said = format_args!("Lean, a header or statement to look at: {warning}\n");
-                    catamount_base::complain(said);
-                    warnings.insert(warning);
-                }
-                Ok(())
-            }
-            Err(trouble) => Err(trouble),
-        }
     }
 }

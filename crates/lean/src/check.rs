@@ -20,6 +20,7 @@ use crate::options::Kernel;
 use crate::pool::Slot;
 use crate::reading::misleading;
 use crate::session::{Opening, Target, disallowed};
+use crate::source::split_imports;
 use crate::terms::{Limits, Terms};
 use crate::worker::{Owner, Place, Worker};
 
@@ -253,7 +254,8 @@ impl Lean {
                 return Ok(Ruling::refused(&claim.name, format!("policy: in the {field}, {why}")));
             }
         }
-        if let Some(module) = self.own_module(&claim.header) {
+        let (named, _) = split_imports(&claim.header);
+        if let Some(module) = self.own_module(named.iter()) {
             let why = format!("policy: `{module}` is this program's own and no library");
             return Ok(Ruling::refused(&claim.name, why));
         }

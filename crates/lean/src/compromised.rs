@@ -3,10 +3,14 @@
 
 use std::iter;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use catamount_search::{Environment, StateId, Verdict};
-use catamount_traces::Theorem;
+use catamount_evaluate::driver::{CellEvent, Job, Plan, Searches, Workload, search};
+use catamount_evaluate::log::{Outcome, Record};
+use catamount_policies::Replay;
+use catamount_search::{Deployment, Environment, StateId, StrategyKind, Verdict};
+use catamount_traces::{Step, Theorem, Trace};
 
 use crate::cache::Prepared;
 use crate::check::RulingVerdict::{Proved, Refused};
@@ -132,4 +136,98 @@ fn a_tactic_that_finds_a_process_full_is_tried_in_a_new_one() {
     assert_eq!(verdict("is full of two theorems"), Verdict::Proved);
     let Verdict::Rejected { reason } = verdict("is full of a tactic") else { panic!("too much") };
     assert!(reason.starts_with("limit: the prover needed more than"), "{reason}");
+}
+
+/// Terms that cheat, and first those of an honest proof.
+fn forged() -> Vec<(String, String)> {
+    let honest = concat!(
+        r#"{"str":{"pre":0,"str":"True"},"in":1}"#,
+        "\n",
+        r#"{"str":{"pre":1,"str":"intro"},"in":2}"#,
+        "\n",
+        r#"{"str":{"pre":0,"str":"t"},"in":3}"#,
+        "\n",
+        r#"{"const":{"name":1,"us":[]},"ie":0}"#,
+        "\n",
+        r#"{"const":{"name":2,"us":[]},"ie":1}"#,
+        "\n",
+        r#"{"thm":{"name":3,"levelParams":[],"type":0,"value":1,"all":[3]}}"#,
+        "\n",
+    );
+    let read = |line: &str| {
+        let attack: serde_json::Value = serde_json::from_str(line).expect("an attack");
+        let text = |field: &str| attack[field].as_str().expect("it has it").to_owned();
+        (text("statement"), text("terms"))
+    };
+    let attacks = include_str!("../attacks/terms.jsonl").lines().map(read);
+    iter::once(("theorem t : True".to_owned(), honest.to_owned())).chain(attacks).collect()
+}
+
+/// The records of a search for theorems named by their place in the list, whose prover says that
+/// the first tactic is a proof.
+fn searched(lean: Arc<dyn Environment>, theorems: Vec<Theorem>) -> Vec<Record> {
+    let step = |Theorem { name, .. }: &Theorem| Step {
+        state: format!("goal {name}"),
+        tactic: format!("trivial {name}"),
+        ..Step::default()
+    };
+    let trace = |theorem| Trace { steps: vec![step(theorem)], ..Trace::default() };
+    let traces: Vec<Trace> = theorems.iter().map(trace).collect();
+    let mut policy = Replay::new(&traces, 1.0);
+    let job = |theorem| Job { theorem, demonstrated: None, time_left: None, tree: false };
+    let deployment = Deployment::new(StrategyKind::Bfs, 2).expect("a budget");
+    let plan = Plan { deployment, seed: 1, time_limit: None };
+    let cells = vec![Searches { plan, jobs: theorems.into_iter().map(job).collect() }];
+    let mut records = Vec::new();
+    let mut watch = |event| {
+        if let CellEvent::Finished(_, done) = event {
+            records.push(done.record);
+        }
+    };
+    let workload = Workload { concurrency: 2, threads: 2 };
+    search(&lean, &mut policy, cells, workload, &AtomicBool::new(false), &mut watch);
+    records
+}
+
+/// The judge's list of terms that cheat, by the ways that a prover's terms take: in a claim of a
+/// stranger's, and in a search that believes to have found a proof.
+#[test]
+fn forged_terms_are_refused_on_every_route() {
+    let mut compromised = Compromised::new(1000, PATIENT);
+    let forged = forged();
+    let terms: Vec<&String> = forged.iter().map(|(_, terms)| terms).collect();
+    let list = serde_json::to_string(&terms).expect("a list");
+    std::fs::write(compromised.folder.path().join("terms.json"), list).expect("a file");
+    compromised.provers("terms of a list");
+    let header = |at| format!("-- {at}");
+    let rule = |(at, (statement, _)): (usize, &(String, String))| {
+        let claim = Claim {
+            name: "t".into(),
+            header: header(at),
+            statement: statement.clone(),
+            tactics: vec![format!("trivial {at}")],
+        };
+        compromised.lean.rule(&claim).expect("a ruling")
+    };
+    let rulings: Vec<Ruling> = forged.iter().enumerate().map(rule).collect();
+    let theorem = |(at, (statement, _)): (usize, &(String, String))| Theorem {
+        name: at.to_string(),
+        header: Some(header(at)),
+        statement: statement.clone(),
+        ..Theorem::default()
+    };
+    // What a search adds is the same for all: some are enough.
+    let theorems: Vec<Theorem> = forged.iter().enumerate().step_by(4).map(theorem).collect();
+    let some = theorems.len();
+    let records = searched(Arc::new(compromised.lean), theorems);
+    assert_eq!((rulings.len(), records.len()), (forged.len(), some));
+    for (at, ruling) in rulings.iter().enumerate() {
+        let verdict = if at == 0 { Proved } else { Refused };
+        assert_eq!(ruling.verdict, verdict, "{at}: {ruling:?}");
+    }
+    for record in &records {
+        let honest = record.theorem == "0";
+        let outcome = if honest { Outcome::Proved } else { Outcome::Budget };
+        assert_eq!(record.outcome, outcome, "{record:?}");
+    }
 }

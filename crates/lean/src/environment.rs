@@ -1,6 +1,5 @@
 //! Lean as the search's environment: a pool of workers, and where each theorem stands.
 
-use std::collections::BTreeSet;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -26,6 +25,7 @@ use crate::pool::{Pool, Slot};
 use crate::project::Project;
 use crate::session::{LeanSession, Opening, Target};
 use crate::source::{Library, split_imports};
+use crate::warnings::Warnings;
 use crate::worker::{Owner, Place, PlaceText, Worker};
 
 /// Lean 4, behind a pool of server processes. Each session is bound to one worker; more sessions
@@ -43,7 +43,7 @@ pub struct Lean {
     checkouts: OnceLock<Checkouts>,
     /// Terms that sessions have handed over.
     pub(crate) found: Arc<Found>,
-    pub(crate) warnings: Mutex<BTreeSet<String>>,
+    pub(crate) warnings: Warnings,
 }
 
 /// Where the theorems' files are.
@@ -80,7 +80,7 @@ impl Lean {
         let (pool, files) = (pool(), pool());
         let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);
         let judges = Judges::new(launch.judge(), Arc::clone(&options));
-        let (found, warnings) = (Arc::default(), Mutex::default());
+        let (found, warnings) = (Arc::default(), Warnings::default());
         let checkouts = OnceLock::new();
         Ok(Lean {
             options,
@@ -132,20 +132,15 @@ impl Lean {
             .collect()
     }
 
-    /// What in the user's own headers and statements could mislead a reader. In a stranger's claim
-    /// it would be refused.
-    pub fn warnings(&self) -> Vec<String> {
-        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        warnings.iter().cloned().collect()
-    }
-
-    /// A module of this program that a header asks for. Their constants are dummies (see
+    /// A module of this program among these. Their constants are dummies (see
     /// `host/ir-to-olean.cjs`), so nobody may reason about them.
-    pub(crate) fn own_module(&self, header: &str) -> Option<String> {
-        let (named, _) = split_imports(header);
+    pub(crate) fn own_module<'a>(
+        &self,
+        mut named: impl Iterator<Item = &'a String>,
+    ) -> Option<&'a String> {
         let ours = [&assets::MODULES[..], &[helpers::MODULE]].concat();
-        let own = |module: &String| ours.contains(&module.as_str());
-        named.into_iter().find(own).filter(|_| matches!(self.launch, Launch::Wasm(_)))
+        let own = |module: &&String| ours.contains(&module.as_str());
+        named.find(own).filter(|_| matches!(self.launch, Launch::Wasm(_)))
     }
 
     /// What is imported where these modules are named, and where none is.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use catamount_search::{Environment, Session, StateId, Verdict};
@@ -55,6 +55,8 @@ fn attempts(host: &Host, folder: &Path, each: &mut impl FnMut(Finding)) -> Resul
     let theorem =
         Theorem { name: "escape".into(), file: Some("Escape.lean".into()), ..Theorem::default() };
     let mut session = lean.open(&theorem).map_err(|f| f.to_string())?;
+    let permissions = |path: &Path| fs::metadata(path).map(|meta| meta.permissions()).ok();
+    let permitted = permissions(&secret);
     let made = outside.join("made");
     let quoted = |path: &Path| format!("{:?}", path.to_string_lossy());
     let tries = [
@@ -65,11 +67,14 @@ fn attempts(host: &Host, folder: &Path, each: &mut impl FnMut(Finding)) -> Resul
         ("a tactic that removes a file", format!("remove_file {}", quoted(&secret))),
         ("a tactic that writes to the channel of answers", "write_file \"/dev/stdout\"".into()),
         ("a tactic that starts a program", "start_program \"/bin/true\"".into()),
+        ("a tactic that opens a file to everybody", format!("open_up {}", quoted(&secret))),
+        ("a tactic that cuts a file off", format!("cut_off {}", quoted(&secret))),
         ("a tactic that reads the environment", "see_environment \"USER_OF_CATAMOUNT\"".into()),
     ];
     for (what, tactic) in tries {
         let mut outcome = refused(&mut *session, &tactic);
-        if made.exists() || !fs::read_to_string(&secret).is_ok_and(|text| text == SECRET) {
+        let kept = fs::read_to_string(&secret).is_ok_and(|text| text == SECRET);
+        if made.exists() || !kept || permissions(&secret) != permitted {
             outcome = Err("files of this machine were changed".into());
         }
         each(Finding::new(what, outcome));
@@ -133,14 +138,17 @@ pub(crate) fn by_a_shell(layer: &Layer, mut each: impl FnMut(Finding)) {
             Err("there is no bash".into()),
         ));
     };
-    let tries: [(&str, Attempt); 7] = [
+    let tries: [(&str, Attempt); 10] = [
         ("a program that reads a file", reads),
         ("a program that writes a file", writes),
+        ("a program that opens a file to everybody", marks),
+        ("a program that cuts a file off", cuts),
         ("a program that starts another", forks),
         ("a program that opens a connection", connects),
         ("a program that signals another", signals),
         ("a program that reads another's environment", spies),
         ("a program that takes memory", grows),
+        ("a program that fills the disk", fills),
     ];
     for (what, attempt) in tries {
         each(Finding::new(what, attempt(&shell, layer)));
@@ -149,13 +157,24 @@ pub(crate) fn by_a_shell(layer: &Layer, mut each: impl FnMut(Finding)) {
 
 /// What a program says on its two streams, run confined with a scratch folder of its own.
 fn run(layer: &Layer, program: &Path, args: &[&str], scratch: &Path) -> Result<String, String> {
+    run_reading(layer, program, args, scratch, Vec::new())
+}
+
+/// The same for a program that may read some files more.
+fn run_reading(
+    layer: &Layer,
+    program: &Path,
+    args: &[&str],
+    scratch: &Path,
+    read: Vec<PathBuf>,
+) -> Result<String, String> {
     let program = Program {
         path: program.to_path_buf(),
         args: args.iter().map(Into::into).collect(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         folder: Some(scratch.to_path_buf()),
     };
-    let sandbox = Sandbox { read: Vec::new(), write: vec![scratch.to_path_buf()], memory_mb: 64 };
+    let sandbox = Sandbox { read, write: vec![scratch.to_path_buf()], memory_mb: 64 };
     let mut child = Child::spawn(&program, &sandbox, layer).map_err(|e| e.to_string())?;
     let (_, out, err) = child.streams();
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -212,6 +231,53 @@ fn writes(bash: &Path, layer: &Layer) -> Result<String, String> {
     }
 }
 
+/// Tries to change who may read a file, and when it was changed.
+fn marks(_: &Path, layer: &Layer) -> Result<String, String> {
+    let folder = folder()?;
+    let secret = folder.path().join("secret");
+    fs::write(&secret, SECRET).map_err(|e| e.to_string())?;
+    let marks = || {
+        let meta = fs::metadata(&secret).map_err(|e| e.to_string())?;
+        Ok::<_, String>((meta.permissions(), meta.modified().map_err(|e| e.to_string())?))
+    };
+    let before = marks()?;
+    let path = secret.to_string_lossy().into_owned();
+    let mut said = String::new();
+    for (name, args) in [("chmod", ["0777", &path]), ("touch", ["--date=2001-01-01", &path])] {
+        let program = tool::find(name).ok_or_else(|| format!("there is no {name}"))?;
+        said = run(layer, &program, &args, folder.path())?;
+        if marks()? != before {
+            return Err(format!("{name} marked a file"));
+        }
+    }
+    held(&said)
+}
+
+/// Tries to empty a file by its path, and by opening it for reading.
+fn cuts(_: &Path, layer: &Layer) -> Result<String, String> {
+    let folder = folder()?;
+    let file = folder.path().join("file");
+    fs::write(&file, SECRET).map_err(|e| e.to_string())?;
+    let Some(perl) = tool::find("perl") else {
+        return Ok("not tried (there is no perl)".into());
+    };
+    // The scratch folder is elsewhere, so that the file is not below it; it may be read.
+    let scratch = self::folder()?;
+    let cut = libc::O_TRUNC;
+    let script = format!(
+        "print truncate($ARGV[0], 0) ? 'cut' : $!, ' '; \
+         print sysopen(F, $ARGV[0], {cut}) ? 'cut' : $!"
+    );
+    let readable = folder.path().to_path_buf();
+    let args = ["-e", &script, &file.to_string_lossy()];
+    let said = run_reading(layer, &perl, &args, scratch.path(), vec![readable])?;
+    if fs::read_to_string(&file).is_ok_and(|text| text == SECRET) {
+        held(&said)
+    } else {
+        Err(format!("it cut the file off ({said})"))
+    }
+}
+
 fn forks(bash: &Path, layer: &Layer) -> Result<String, String> {
     let folder = folder()?;
     let said = shell(layer, bash, "/bin/echo start''ed || true; echo", folder.path())?;
@@ -257,4 +323,14 @@ fn grows(_: &Path, layer: &Layer) -> Result<String, String> {
     let said =
         run(layer, &dd, &["if=/dev/zero", "of=/dev/null", "bs=6G", "count=1"], folder.path())?;
     if said.contains("copied") { Err("it took 6 GiB".into()) } else { held(&said) }
+}
+
+/// Writes a byte far beyond the end of a file of its own, which takes no room.
+fn fills(_: &Path, layer: &Layer) -> Result<String, String> {
+    let folder = folder()?;
+    let dd = tool::find("dd").ok_or("there is no dd")?;
+    let args = ["if=/dev/zero", "of=big", "bs=1", "count=1", "seek=4G"];
+    let said = run(layer, &dd, &args, folder.path())?;
+    let large = fs::metadata(folder.path().join("big")).is_ok_and(|meta| meta.len() > 1 << 30);
+    if large { Err("it made a file of 4 GiB".into()) } else { held(&said) }
 }

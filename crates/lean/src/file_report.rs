@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::Lean;
 use crate::process::Failure;
+use crate::source::split_imports;
 use crate::wire::Reply;
 use crate::worker::{Owner, Place, PlaceText, Trouble};
 
@@ -84,7 +85,8 @@ impl Lean {
     /// Elaborates a whole file within a limit, which is at most the one on a check.
     pub fn report(&self, text: &str, limit: Duration) -> Result<FileReport, Fault> {
         let fault = |e: &dyn std::fmt::Display| Fault(e.to_string());
-        if let Some(module) = self.own_module(text) {
+        let (named, _) = split_imports(text);
+        if let Some(module) = self.own_module(named.iter()) {
             return Err(Fault(format!("the module {module} is this program's own")));
         }
         let imports = self.imports_of(text).map_err(|e| fault(&e))?;

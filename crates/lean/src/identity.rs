@@ -10,12 +10,13 @@ use catamount_search::Identity;
 use crate::bundled;
 use crate::cache;
 use crate::error::Error;
-use crate::options::{Host, Options};
+use crate::options::{Host, Kernel, Options};
 use crate::tool;
 
 impl Options {
     /// What a prover of these settings is by content. A library or a toolchain that is not there is
-    /// an error.
+    /// an error. What came later than the first logs is named only where it is not as it was, so
+    /// that those logs still are what they were.
     pub fn identity(&self) -> Result<Identity, Error> {
         let library = self.root.as_deref().map_or(Ok("none".to_owned()), content)?;
         self.of_library(library)
@@ -40,6 +41,10 @@ impl Options {
         }
         if self.helpers {
             identity = identity.with("modules compiled with helpers", "yes");
+        }
+        match self.kernel {
+            Kernel::Lean => {}
+            Kernel::Nanoda => identity = identity.with("second kernel", "nanoda"),
         }
         Ok(identity
             .with("imports", self.imports.join(" "))
@@ -98,7 +103,105 @@ fn sources(root: &Path, below: &Path, files: &mut Vec<PathBuf>) -> io::Result<()
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    /// Every setting, with another value, and whether verdicts and logs depend on it. It is a list
+    /// of all: a new setting does not compile until it is decided here.
+    fn changed() -> Vec<(&'static str, Options, bool)> {
+        let Options {
+            host: _,
+            root: _,
+            libraries: _,
+            left_out: _,
+            helpers: _,
+            imports: _,
+            workers: _,
+            heartbeats: _,
+            request_limit: _,
+            file_limit: _,
+            start_limit: _,
+            check_limit: _,
+            memory_mb: _,
+            recycle_requests: _,
+            recycle_mb: _,
+            confine: _,
+            kernel: _,
+            allowed_axioms: _,
+            checks_per_file: _,
+            checks_per_header: _,
+        } = Options::default();
+        let second = Duration::from_secs(1);
+        let with = |change: fn(&mut Options)| {
+            let mut options = Options::default();
+            change(&mut options);
+            options
+        };
+        let limit = |field: fn(&mut Options) -> &mut Duration| {
+            let mut options = Options::default();
+            *field(&mut options) += second;
+            options
+        };
+        vec![
+            ("host", with(|o| o.host = Host::Native { project: "/nowhere".into() }), true),
+            ("root", with(|o| o.root = Some("/nowhere".into())), true),
+            ("libraries", with(|o| o.libraries.push("/nowhere".into())), true),
+            ("left_out", with(|o| o.left_out.push("A".into())), true),
+            ("helpers", with(|o| o.helpers = true), true),
+            ("imports", with(|o| o.imports.push("Init.Data".into())), true),
+            ("heartbeats", with(|o| o.heartbeats += 1), true),
+            ("request_limit", limit(|o| &mut o.request_limit), true),
+            ("check_limit", limit(|o| &mut o.check_limit), true),
+            ("memory_mb", with(|o| o.memory_mb += 1), true),
+            ("kernel", with(|o| o.kernel = Kernel::Nanoda), true),
+            ("allowed_axioms", with(|o| o.allowed_axioms.clear()), true),
+            // Where Lean's files are kept, how many processes there are, when they are replaced,
+            // how long compiling may take: none of it is in a log.
+            (
+                "cache",
+                with(|o| o.host = Host::Wasm { cache: Some("/c".into()), package: None }),
+                false,
+            ),
+            ("workers", with(|o| o.workers += 1), false),
+            ("file_limit", limit(|o| &mut o.file_limit), false),
+            ("start_limit", limit(|o| &mut o.start_limit), false),
+            ("recycle_requests", with(|o| o.recycle_requests += 1), false),
+            ("recycle_mb", with(|o| o.recycle_mb += 1), false),
+            ("confine", with(|o| o.confine = false), false),
+            ("checks_per_file", with(|o| o.checks_per_file += 1), false),
+            ("checks_per_header", with(|o| o.checks_per_header += 1), false),
+        ]
+    }
+
+    #[test]
+    fn every_setting_is_part_of_it_or_deliberately_not() {
+        let identity = |options: &Options| options.identity().ok();
+        let usual = identity(&Options::default());
+        for (setting, options, counts) in changed() {
+            assert_ne!(options, Options::default(), "{setting} is as it was");
+            assert_eq!(identity(&options) != usual, counts, "{setting}");
+        }
+    }
+
+    #[test]
+    fn what_came_later_is_not_named_where_it_is_as_it_was() {
+        let usual = Options::default().identity().unwrap();
+        let parts = serde_json::to_value(&usual).unwrap();
+        let names: Vec<&String> = parts.as_object().unwrap().keys().collect();
+        let old = [
+            "axioms",
+            "heartbeats",
+            "imports",
+            "kind",
+            "library",
+            "limit on a check",
+            "limit on a tactic",
+            "memory",
+            "toolchain",
+        ];
+        assert_eq!(names, old);
+    }
 
     #[test]
     fn the_bundled_library_is_known_before_it_is_written() {

@@ -125,6 +125,12 @@ fn opinion(reply: Reply) -> Result<Opinion, Fault> {
 mod tests {
     use super::*;
 
+    use catamount_search::Environment;
+    use catamount_traces::Theorem;
+
+    use crate::check::{Claim, RulingVerdict};
+    use crate::environment::Lean;
+
     #[test]
     fn workers_in_different_files_keep_their_judges() {
         let kept = |workers| {
@@ -136,5 +142,22 @@ mod tests {
             Arc::ptr_eq(&first, &of("A"))
         };
         assert_eq!([kept(4), kept(2), kept(1)], [true, false, false]);
+    }
+
+    #[test]
+    fn a_judge_without_memory_says_nothing() {
+        let mut lean = Lean::new(Options { workers: 1, ..Options::default() }).unwrap();
+        let little = Options { memory_mb: 64, ..Options::default() };
+        lean.judges = Judges::new(lean.launch.judge(), Arc::new(little));
+        let theorem = Theorem { statement: "theorem t : True".into(), ..Theorem::default() };
+        let checked = lean.check(&theorem, &["trivial".into()]);
+        assert!(checked.as_ref().is_err_and(|f| f.0.contains("the judge")), "{checked:?}");
+        let claim = Claim {
+            statement: "theorem t : True".into(),
+            tactics: vec!["trivial".into()],
+            ..Claim::default()
+        };
+        let ruling = lean.rule(&claim).unwrap();
+        assert_eq!(ruling.verdict, RulingVerdict::Error, "{ruling:?}");
     }
 }

@@ -147,12 +147,12 @@ fn wasm(prepared: &Prepared, imports: &[String], write: Option<&Path>) -> Progra
     Program { path: prepared.node.path.clone(), args, ..Program::default() }
 }
 
-/// What node reads: the prepared files, and its own installation where that is not the system's.
+/// What node reads: the prepared files, and what it brings along where that is not the system's.
 fn readable(prepared: &Prepared, node: &Path) -> Vec<PathBuf> {
     let mut read = vec![prepared.runtime.clone(), prepared.server.clone()];
     read.extend(prepared.library.clone());
     read.extend(prepared.helpers.clone());
-    read.push(tool::installation(node));
+    read.extend(tool::installation(node));
     read
 }
 

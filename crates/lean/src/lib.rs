@@ -70,6 +70,7 @@ mod source;
 mod terms;
 mod tool;
 mod trace;
+mod warnings;
 mod wire;
 mod worker;
 

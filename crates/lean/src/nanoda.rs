@@ -4,13 +4,16 @@
 //! The user builds it (<https://github.com/ammkrn/nanoda_lib>); we start `nanoda_bin`, confined
 //! like a prover, and read how it ended.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use catamount_search::{Checked, Fault};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::certificate::Certificate;
 use crate::check::Verified;
@@ -22,45 +25,119 @@ use crate::session::Target;
 use crate::tool;
 use crate::worker::Place;
 
-/// How it says that it will not judge, which is neither yes nor no.
-const DECLINED: i32 = 2;
+/// How it refuses: its kernel panics ...
+const PANICKED: i32 = 101;
+/// ... or it finds an axiom that it was not to. Settings and formats that it does not know end with
+/// the same code ...
+const ERROR: i32 = 1;
+const UNPERMITTED: &str = "unpermitted axiom";
+/// ... and its reader panics, too.
+const READER: &str = "panicked at src/parser.rs";
 /// How much of its words is kept.
 const WORDS: usize = 4096;
+
+/// A certificate of `(p ∧ q) = (q ∧ p)`, written by this program.
+const KNOWN: &str = include_str!("nanoda/known.ndjson");
+/// What it takes on trust.
+const TRUSTED: [&str; 3] = ["propext", "And.left", "And.right"];
 
 impl Certificate {
     /// What nanoda makes of it: how many declarations it accepted, or why it did not.
     pub fn put_to_nanoda(&self, options: &Options) -> Result<Result<u64, String>, Fault> {
         let fault = |why: String| Fault(format!("nanoda: {why}"));
-        let path = tool::nanoda().map_err(|e| Fault(e.to_string()))?;
-        let folder = tempfile::tempdir().map_err(|e| fault(e.to_string()))?;
-        let config = folder.path().join("config.json");
-        let permitted: Vec<&String> = self
-            .library_statements
-            .iter()
-            .chain(self.axioms.iter().filter(|axiom| options.allowed_axioms.contains(axiom)))
-            .collect();
-        let settings = json!({
-            "use_stdin": true,
-            "permitted_axioms": permitted,
-            "unpermitted_axiom_hard_error": true,
-            "nat_extension": true,
-            "string_extension": true,
-            "print_success_message": true,
-            // It prints the axioms; without a place to print to, it counts an error.
-            "pp_to_stdout": true,
-        });
-        std::fs::write(&config, settings.to_string()).map_err(|e| fault(e.to_string()))?;
-        let sandbox = Sandbox {
-            read: vec![folder.path().to_path_buf(), tool::installation(&path)],
-            write: Vec::new(),
-            memory_mb: options.memory_mb,
-        };
-        let program = Program { path, args: vec![config.into()], ..Program::default() };
-        let child =
-            Child::spawn(&program, &sandbox, Layer::here()).map_err(|e| fault(e.to_string()))?;
-        let ended = run(child, &self.text, options).map_err(fault)?;
-        verdict(&ended).map_err(fault)
+        let program = tool::nanoda().map_err(|e| Fault(e.to_string()))?;
+        tried(&program, options).map_err(fault)?;
+        ask(&program, &self.text, &self.kernel_settings(options), options).map_err(fault)
     }
+
+    /// The settings under which nanoda judges this certificate, read from its standard input: what
+    /// it may take on trust, and nothing else.
+    pub fn kernel_settings(&self, options: &Options) -> Value {
+        let allowed = self.axioms.iter().filter(|axiom| options.allowed_axioms.contains(axiom));
+        settings(self.library_statements.iter().chain(allowed).map(String::as_str))
+    }
+}
+
+fn settings<'a>(permitted: impl Iterator<Item = &'a str>) -> Value {
+    json!({
+        "use_stdin": true,
+        "permitted_axioms": permitted.collect::<Vec<_>>(),
+        "unpermitted_axiom_hard_error": true,
+        "nat_extension": true,
+        "string_extension": true,
+        "print_success_message": true,
+        // It prints the axioms; without a place to print to, it counts an error.
+        "pp_to_stdout": true,
+    })
+}
+
+/// Whether the program can tell a proof from what is none, found out once: one that does not know
+/// our settings or the format ends as it does over a wrong proof, and one that accepts everything
+/// is no kernel. What prevents an answer (a limit, a signal) may pass and is not remembered.
+fn tried(program: &Path, options: &Options) -> Result<(), String> {
+    static TRIED: Mutex<BTreeMap<PathBuf, Result<(), String>>> = Mutex::new(BTreeMap::new());
+    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = tried.get(program) {
+        return known.clone();
+    }
+    let questions = [
+        ("refuses a proof that is one", KNOWN.to_owned(), &TRUSTED[..], true),
+        ("accepts what proves nothing", tampered(KNOWN), &TRUSTED[..], false),
+        ("accepts an axiom that it was not to", KNOWN.to_owned(), &TRUSTED[1..], false),
+    ];
+    let mut found = Ok(());
+    for (what, text, trusted, right) in questions {
+        let settings = settings(trusted.iter().copied());
+        let answer = ask(program, &text, &settings, options).map_err(|why| {
+            format!(
+                "{} does not answer a question about what is known ({why}); \
+                 the revision that was tried is {}",
+                program.display(),
+                tool::NANODA_REVISION
+            )
+        })?;
+        if answer.is_ok() != right {
+            let said = answer.map_or_else(|why| why, |n| format!("checked {n} declarations"));
+            found = Err(format!(
+                "{} {what} ({said}), so its word counts for nothing; the revision that was tried \
+                 is {}; {}",
+                program.display(),
+                tool::NANODA_REVISION,
+                tool::NANODA_HINT
+            ));
+            break;
+        }
+    }
+    tried.insert(program.to_path_buf(), found.clone());
+    found
+}
+
+/// A certificate with the theorem's statement in place of its proof.
+fn tampered(text: &str) -> String {
+    let (before, last) = text.trim_end().rsplit_once('\n').unwrap_or_default();
+    let mut theorem: Value = serde_json::from_str(last).unwrap_or_default();
+    theorem["thm"]["value"] = theorem["thm"]["type"].clone();
+    format!("{before}\n{theorem}\n")
+}
+
+/// What the program says to one certificate under these settings; the outer error is no answer.
+fn ask(
+    program: &Path,
+    text: &str,
+    settings: &Value,
+    options: &Options,
+) -> Result<Result<u64, String>, String> {
+    let io = |e: std::io::Error| e.to_string();
+    let folder = tempfile::tempdir().map_err(io)?;
+    let config = folder.path().join("config.json");
+    std::fs::write(&config, settings.to_string()).map_err(io)?;
+    let mut read = tool::installation(program);
+    read.push(folder.path().to_path_buf());
+    let sandbox = Sandbox { read, write: Vec::new(), memory_mb: options.memory_mb };
+    let program =
+        Program { path: program.to_path_buf(), args: vec![config.into()], ..Program::default() };
+    let child = Child::spawn(&program, &sandbox, Layer::here()).map_err(io)?;
+    verdict(&run(child, text, options)?)
 }
 
 /// How the process ended, the last words of its output and the first of its errors.
@@ -144,8 +221,10 @@ fn verdict(ended: &Ended) -> Result<Result<u64, String>, String> {
             let count = count.and_then(|count| count.parse().ok());
             count.map(Ok).ok_or_else(|| format!("an answer that is not understood: {last}"))
         }
-        Some(DECLINED) => Err(format!("it declines to judge: {}", why())),
-        Some(_) => Ok(Err(why())),
+        // What reads the file says nothing about the proof in it.
+        Some(PANICKED) if !ended.errors.contains(READER) => Ok(Err(why())),
+        Some(ERROR) if ended.errors.contains(UNPERMITTED) => Ok(Err(why())),
+        Some(code) => Err(format!("it declines to judge (it ended with {code}): {}", why())),
         None => Err(format!("it was ended by a signal ({})", ended.status)),
     }
 }
@@ -176,6 +255,7 @@ impl Lean {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::ExitStatusExt;
 
     fn ended(code: i32, said: &str) -> Ended {
@@ -190,10 +270,56 @@ mod tests {
         for other in ["", "Checked many", "Checked 12 declarations with no errors, skipping x"] {
             assert!(verdict(&ended(0, other)).is_err(), "{other}");
         }
-        assert!(matches!(verdict(&ended(101, "thread 'main' panicked")), Ok(Err(_))));
-        assert!(matches!(verdict(&ended(1, "unpermitted axiom")), Ok(Err(_))));
-        assert!(verdict(&ended(DECLINED, "Declined: ...")).is_err());
+        let refusals = [(101, "thread 'main' panicked at src/tc.rs:925"), (1, "unpermitted axiom")];
+        for (code, said) in refusals {
+            assert!(matches!(verdict(&ended(code, said)), Ok(Err(_))), "{said}");
+        }
+        let no_answers = [
+            (101, "thread 'main' panicked at src/parser.rs:90"),
+            (1, "Error: unknown field `nat_extension`"),
+            (2, "a reference to what does not come before it"),
+            (3, ""),
+        ];
+        for (code, said) in no_answers {
+            assert!(verdict(&ended(code, said)).is_err(), "{said}");
+        }
         let killed = Ended { status: ExitStatus::from_raw(9), ..ended(0, said) };
         assert!(verdict(&killed).is_err(), "killed is no verdict");
+    }
+    /// A program that takes nanoda's place.
+    fn program(folder: &Path, text: &str) -> PathBuf {
+        let path = folder.join("nanoda_bin");
+        std::fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_program_that_cannot_tell_proofs_apart_is_believed_nothing() {
+        let unfit = [
+            ("echo 'Error: unknown field' >&2; exit 1", "does not answer"),
+            ("echo \"thread 'main' panicked at src/parser.rs:9\" >&2; exit 101", "does not answer"),
+            ("echo \"thread 'main' panicked at src/tc.rs:9\" >&2; exit 101", "refuses a proof"),
+            ("echo 'unpermitted axiom' >&2; exit 1", "refuses a proof"),
+            ("echo 'Checked 13 declarations with no errors'", "accepts what proves nothing"),
+        ];
+        for (text, words) in unfit {
+            let folder = tempfile::tempdir().unwrap();
+            let program = program(folder.path(), text);
+            for _ in 0..2 {
+                let why = tried(&program, &Options::default()).unwrap_err();
+                assert!(why.contains(words), "{text}: {why}");
+                assert!(why.contains(tool::NANODA_REVISION), "{text}: {why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_that_can_is_asked_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = program(folder.path(), include_str!("../tests/kernel.sh"));
+        assert_eq!(tried(&program, &Options::default()), Ok(()));
+        std::fs::write(&program, "#!/bin/bash\nexit 1\n").unwrap();
+        assert_eq!(tried(&program, &Options::default()), Ok(()));
     }
 }

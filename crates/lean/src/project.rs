@@ -106,7 +106,7 @@ impl Project {
         for name in ["LEAN_SYSROOT", "LEAN_PATH", "LEAN_SRC_PATH"] {
             read.extend(self.env.get(OsStr::new(name)).into_iter().flat_map(std::env::split_paths));
         }
-        read.push(tool::installation(&self.lean));
+        read.extend(tool::installation(&self.lean));
         // A relative path is one of the project's.
         read.iter().filter(|p| !p.as_os_str().is_empty()).map(|p| self.folder.join(p)).collect()
     }

@@ -51,8 +51,9 @@ pub(crate) struct Sandbox {
 /// What confines a process here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
-    /// Landlock for files, seccomp for network and processes.
-    Landlock,
+    /// Landlock for files, with the rules of this version of its interface; seccomp for network,
+    /// processes and what Landlock does not know.
+    Landlock(u32),
     /// The program bubblewrap, with the same seccomp filters.
     Bubblewrap(PathBuf),
     /// Nothing, and why.
@@ -87,6 +88,9 @@ const SYSTEM: [&str; 20] = [
 /// Devices that swallow what is written.
 const SINKS: [&str; 2] = ["/dev/null", "/dev/zero"];
 
+/// The version of Landlock's interface from which on it refuses to cut files off (Linux 6.2).
+const KNOWS_TRUNCATION: u32 = 3;
+
 impl Layer {
     /// What this machine has, found out once.
     pub fn here() -> &'static Layer {
@@ -96,12 +100,14 @@ impl Layer {
 
     #[cfg(target_os = "linux")]
     fn find() -> Layer {
-        if kernel::has_landlock() {
-            return Layer::Landlock;
+        let landlock = kernel::landlock();
+        if let Some(version) = landlock.filter(|version| *version >= KNOWS_TRUNCATION) {
+            return Layer::Landlock(version);
         }
-        match Layer::bubblewrap() {
-            Ok(layer) => layer,
-            Err(why) => Layer::None(format!(
+        match (Layer::bubblewrap(), landlock) {
+            (Ok(layer), _) => layer,
+            (Err(_), Some(version)) => Layer::Landlock(version),
+            (Err(why), None) => Layer::None(format!(
                 "this kernel has no Landlock, and {why}; a kernel from 5.13 on, or the package \
                  bubblewrap, would confine it"
             )),
@@ -131,7 +137,7 @@ impl Layer {
 impl std::fmt::Display for Layer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Layer::Landlock => f.write_str("Landlock and seccomp"),
+            Layer::Landlock(version) => write!(f, "Landlock (ABI {version}) and seccomp"),
             Layer::Bubblewrap(path) => write!(f, "{} and seccomp", path.display()),
             Layer::None(why) => write!(f, "nothing: {why}"),
         }
@@ -144,7 +150,7 @@ impl Sandbox {
     pub fn command(&self, program: &Program, layer: &Layer) -> Result<Command, String> {
         let mut command = match layer {
             Layer::Bubblewrap(path) => self.wrapped(path, program),
-            Layer::Landlock | Layer::None(_) => {
+            Layer::Landlock(_) | Layer::None(_) => {
                 let mut command = Command::new(&program.path);
                 command.args(&program.args);
                 command

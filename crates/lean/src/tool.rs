@@ -1,6 +1,7 @@
 //! Finding the programs of the system that a host needs, and their versions.
 
 use std::ffi::OsStr;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -13,9 +14,12 @@ pub(crate) const NPM_HINT: &str =
 pub(crate) const LAKE_HINT: &str =
     "install the Lean toolchain with elan (see lean-lang.org) and run this inside a Lake project";
 
+/// The revision of the second kernel that was tried.
+pub(crate) const NANODA_REVISION: &str = "f58f2f6d535e189a40fcb02ede8eb95f97a92d37";
 /// What to do where the second kernel is missing.
 pub(crate) const NANODA_HINT: &str = "it is only needed for --kernel nanoda; build it with \
-     `cargo install --git https://github.com/ammkrn/nanoda_lib`";
+     `cargo install --locked --git https://github.com/ammkrn/nanoda_lib --rev \
+     f58f2f6d535e189a40fcb02ede8eb95f97a92d37`";
 
 /// The second kernel's program.
 pub(crate) fn nanoda() -> Result<PathBuf, Error> {
@@ -91,15 +95,49 @@ pub(crate) fn find_in(program: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(program)).find(|found| found.is_file())
 }
 
-/// What a program brings along: the folder above its `bin`, or the folder it is in.
-pub(crate) fn installation(program: &Path) -> PathBuf {
+/// What a program brings along: itself, and where it is in a `bin` the `lib` beside it. Never the
+/// folder that these are in: for `~/bin/node` that is all of somebody's home.
+pub(crate) fn installation(program: &Path) -> Vec<PathBuf> {
     let program = program.canonicalize().unwrap_or_else(|_| program.to_path_buf());
-    let folder = program.parent().unwrap_or(Path::new("/"));
-    let above = folder.parent().filter(|_| folder.ends_with("bin"));
-    above.unwrap_or(folder).to_path_buf()
+    let bin = program.parent().filter(|folder| folder.ends_with("bin"));
+    let lib = bin.and_then(Path::parent).map(|above| above.join("lib"));
+    iter::once(program).chain(lib).collect()
 }
 
 /// The version of the toolchain that a Lake project uses.
 pub(crate) fn lean_in(project: &Path) -> Result<String, Error> {
     first_line("lake", &["env", "lean", "--version"], project, LAKE_HINT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installation_is_never_a_home() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        for place in ["node", "bin/node", ".local/bin/node", "node-v22/bin/node"] {
+            let program = home.join(place);
+            std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+            std::fs::write(&program, "").unwrap();
+            let granted = installation(&program);
+            assert_eq!(granted[0], program);
+            for secret in [".ssh/id", "bin/other", ".local/share/keyrings/login", ".bashrc"] {
+                let secret = home.join(secret);
+                assert!(
+                    !granted.iter().any(|path| secret.starts_with(path)),
+                    "{place}: {granted:?}"
+                );
+            }
+        }
+        assert!(installation(&home.join("node-v22/bin/node")).contains(&home.join("node-v22/lib")));
+    }
+
+    #[test]
+    fn the_revision_is_in_the_hint_and_in_the_readme() {
+        for text in [NANODA_HINT, include_str!("../README.md")] {
+            assert!(text.contains(NANODA_REVISION));
+        }
+    }
 }

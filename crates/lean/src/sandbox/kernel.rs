@@ -15,7 +15,7 @@ use seccompiler::{
     SeccompRule,
 };
 
-use super::{Layer, SINKS, SYSTEM, Sandbox};
+use super::{KNOWS_TRUNCATION, Layer, SINKS, SYSTEM, Sandbox};
 use crate::child::raise_stack_limit;
 
 /// The newest rules that were tried; an older kernel enforces those that it knows.
@@ -24,8 +24,12 @@ const RULES: ABI = ABI::V6;
 /// itself is watched from outside; this one stops a burst that outruns the watch.
 const RESERVED_MB: u64 = 4096;
 
-/// System calls that no prover needs: the network, other processes, its own bonds, and the machine
-/// itself. Signals go by `tgkill`, to the process's own threads.
+/// The most that one file may come to, in MiB: a hundred times the largest compiled module.
+const FILE_MB: u64 = 1024;
+
+/// System calls that no prover needs: the network, other processes, its own bonds, what files are
+/// marked with (Landlock has no rule for that), and the machine itself. Signals go by `tgkill`, to
+/// the process's own threads.
 const REFUSED: &[libc::c_long] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -83,6 +87,33 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_setdomainname,
     libc::SYS_personality,
     libc::SYS_memfd_create,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
     #[cfg(target_arch = "x86_64")]
@@ -92,6 +123,13 @@ const REFUSED: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
 ];
+/// Calls of newer kernels that libraries do not name yet; their numbers are the same everywhere.
+const FCHMODAT2: libc::c_long = 452;
+const SETXATTRAT: libc::c_long = 463;
+const REMOVEXATTRAT: libc::c_long = 466;
+const FILE_SETATTR: libc::c_long = 469;
+/// What `ioctl` is asked in order to mark a file: `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
+const MARKS: [u64; 2] = [0x4008_6602, 0x401c_5820];
 /// Stands in a filter for the id of the process that it will hold, known after the fork; no process
 /// can have it.
 const OWN_ID: u32 = 0x7ac0_ffee;
@@ -101,26 +139,32 @@ const SECOND_NUMBERS: Option<i64> = Some(0x4000_0000);
 #[cfg(not(target_arch = "x86_64"))]
 const SECOND_NUMBERS: Option<i64> = None;
 
-/// Whether this kernel has Landlock switched on.
-pub fn has_landlock() -> bool {
+/// The version of Landlock's interface that this kernel has, if it is switched on.
+pub fn landlock() -> Option<u32> {
     const VERSION: libc::c_uint = 1;
     let nothing = std::ptr::null::<libc::c_void>();
     // SAFETY: with this flag the call reads no memory; it answers a version or an error.
-    unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0usize, VERSION) > 0 }
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0usize, VERSION) };
+    u32::try_from(version).ok().filter(|version| *version > 0)
 }
 
 /// Has `command` confine itself between fork and exec.
 pub fn restrict(command: &mut Command, sandbox: &Sandbox, layer: &Layer) -> Result<(), String> {
     let mut ruleset = match layer {
-        Layer::Landlock => Some(ruleset(sandbox)?),
+        Layer::Landlock(version) => Some(ruleset(sandbox, *version)?),
         Layer::Bubblewrap(_) | Layer::None(_) => None,
     };
     let handed = match layer {
         // It sees no processes but its own, whose ids are not known yet.
-        Layer::Bubblewrap(_) => hand_over(command, &filters(None)?)?,
-        Layer::Landlock | Layer::None(_) => Vec::new(),
+        // Nor may it change what it can see.
+        Layer::Bubblewrap(_) => hand_over(command, &filters(None, true)?)?,
+        Layer::Landlock(_) | Layer::None(_) => Vec::new(),
     };
-    let mut applied = if *layer == Layer::Landlock { filters(Some(OWN_ID))? } else { Vec::new() };
+    let mut applied = match layer {
+        Layer::Landlock(version) => filters(Some(OWN_ID), *version >= KNOWS_TRUNCATION)?,
+        Layer::Bubblewrap(_) | Layer::None(_) => Vec::new(),
+    };
     let parent = std::process::id();
     let data = (sandbox.memory_mb + RESERVED_MB) << 20;
     // SAFETY: between fork and exec only system calls are made, and no memory is allocated unless
@@ -129,7 +173,8 @@ pub fn restrict(command: &mut Command, sandbox: &Sandbox, layer: &Layer) -> Resu
         command.pre_exec(move || {
             die_with(parent)?;
             raise_stack_limit();
-            limit_data(data);
+            limit(libc::RLIMIT_DATA, data);
+            limit(libc::RLIMIT_FSIZE, FILE_MB << 20);
             for file in &handed {
                 succeeded(libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0))?;
             }
@@ -186,34 +231,41 @@ fn die_with(parent: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn limit_data(bytes: u64) {
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
+fn limit(resource: Resource, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     // SAFETY: reads the struct it is given. Where a lower limit holds already, that one stays.
-    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) };
+    unsafe { libc::setrlimit(resource, &limit) };
 }
 
-fn ruleset(sandbox: &Sandbox) -> Result<RulesetCreated, String> {
+fn ruleset(sandbox: &Sandbox, version: u32) -> Result<RulesetCreated, String> {
+    let files = RULES.min(ABI::from(version as i32));
     let readable = SYSTEM
         .iter()
         .map(std::path::Path::new)
         .chain(sandbox.read.iter().map(std::path::PathBuf::as_path));
     let made = || {
         Ruleset::default()
-            .handle_access(AccessFs::from_all(RULES))?
+            .handle_access(AccessFs::from_all(files))?
             .handle_access(AccessNet::from_all(RULES))?
             .scope(Scope::from_all(RULES))?
             .create()?
-            .add_rules(path_beneath_rules(readable, AccessFs::from_read(RULES)))?
-            .add_rules(path_beneath_rules(SINKS, AccessFs::from_file(RULES)))?
-            .add_rules(path_beneath_rules(&sandbox.write, AccessFs::from_all(RULES)))
+            .add_rules(path_beneath_rules(readable, AccessFs::from_read(files)))?
+            .add_rules(path_beneath_rules(SINKS, AccessFs::from_file(files)))?
+            .add_rules(path_beneath_rules(&sandbox.write, AccessFs::from_all(files)))
     };
     made().map_err(|e| format!("Landlock: {e}"))
 }
 
 /// Two programs for the kernel: calls that are refused, and one that is said not to exist, so that
 /// libraries fall back to an older one whose arguments can be looked at. With an id, signals go to
-/// the process of that id and to no other.
-fn filters(own: Option<u32>) -> Result<Vec<BpfProgram>, String> {
+/// the process of that id and to no other. Where nothing else keeps files from being cut off, calls
+/// that would do so are refused: those that say it by a path, and those that open for reading only.
+fn filters(own: Option<u32>, truncation_is_known: bool) -> Result<Vec<BpfProgram>, String> {
     let made = || -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
         use SeccompCmpArgLen::{Dword, Qword};
         let where_argument = |number: u8, length, is: SeccompCmpOp, what: u64| {
@@ -230,11 +282,22 @@ fn filters(own: Option<u32>) -> Result<Vec<BpfProgram>, String> {
         let orphans = libc::PR_SET_PDEATHSIG as u64;
         let outlives = where_argument(0, Dword, SeccompCmpOp::Eq, orphans)?;
         refused.insert(libc::SYS_prctl, vec![outlives]);
+        let marks = MARKS.map(|mark| where_argument(1, Dword, SeccompCmpOp::Eq, mark));
+        refused.insert(libc::SYS_ioctl, marks.into_iter().collect::<Result<_, _>>()?);
         if let Some(own) = own {
             let others = where_argument(0, Dword, SeccompCmpOp::Ne, u64::from(own))?;
             refused.insert(libc::SYS_tgkill, vec![others]);
         }
-        let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+        let mut absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+        if !truncation_is_known {
+            let (cut, mode) = (libc::O_TRUNC as u64, (libc::O_TRUNC | libc::O_ACCMODE) as u64);
+            let opens = |flags: u8| where_argument(flags, Dword, SeccompCmpOp::MaskedEq(mode), cut);
+            refused.insert(libc::SYS_truncate, Vec::new());
+            refused.insert(libc::SYS_openat, vec![opens(2)?]);
+            #[cfg(target_arch = "x86_64")]
+            refused.insert(libc::SYS_open, vec![opens(1)?]);
+            absent.insert(libc::SYS_openat2, Vec::new());
+        }
         [(refused, libc::EPERM), (absent, libc::ENOSYS)]
             .into_iter()
             .map(|(calls, errno)| filter(calls, errno as u32))

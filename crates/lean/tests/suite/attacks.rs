@@ -233,6 +233,46 @@ fn honest_claims_are_accepted() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// What a claim assumes by a class of its own is said with the ruling.
+#[test]
+fn a_closed_class_is_reported_as_a_hypothesis() {
+    let name = "a closed class of one's own, not used";
+    let honest: Vec<Attack> = read(HONEST);
+    let claim = honest.into_iter().find(|a| a.claim.name == name).unwrap().claim;
+    let ruling = lean().rule(&claim).unwrap();
+    assert_eq!(ruling.verdict, RulingVerdict::Proved, "{ruling:?}");
+    assert_eq!(ruling.hypotheses, ["C"], "{ruling:?}");
+    let without = Claim { header: String::new(), ..claim };
+    assert!(lean().rule(&without).unwrap().hypotheses.is_empty());
+}
+
+/// What the README says of these lists is what they hold.
+#[test]
+fn the_readme_counts_the_lists() {
+    let readme: String = include_str!("../../README.md").split_whitespace().collect();
+    let count = |lines: &str| lines.lines().count();
+    let lists = [
+        ("header", HEADER),
+        ("statement", STATEMENT),
+        ("tactics", TACTICS),
+        ("forging", FORGING),
+        ("terms", TERMS),
+    ];
+    let attacks: usize = lists.iter().map(|(_, lines)| count(lines)).sum();
+    let (terms, honest) = (count(TERMS), count(HONEST));
+    let said = format!(
+        "`attacks/`: {attacks} attempts to cheat, {terms} of them terms for the judge, \
+         and {honest} honest claims."
+    );
+    assert!(readme.contains(&said.replace(' ', "")), "{said}");
+    for (list, lines) in lists {
+        let route = if list == "terms" { "judge" } else { "check" };
+        let row = format!("|{list}|{route}|{0}|{0}|0|", count(lines));
+        assert!(readme.contains(&row), "{row}");
+    }
+    assert!(readme.contains(&format!("|honest|check|{honest}|0|{honest}|")));
+}
+
 #[test]
 fn a_line_that_is_not_a_claim_is_refused_and_the_rest_goes_on() {
     let good = r#"{"name":"good","header":"","statement":"theorem t : 1 = 1","tactics":["rfl"]}"#;

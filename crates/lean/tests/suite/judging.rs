@@ -177,3 +177,22 @@ fn the_users_own_header_is_warned_of_and_not_refused() {
     let warnings = lean().warnings();
     assert!(warnings.iter().any(|w| w.contains("already means something else")), "{warnings:?}");
 }
+
+/// What can be seen by reading is pointed out whatever the header, and said once.
+#[test]
+fn look_alikes_and_our_own_modules_are_warned_of_without_a_header() {
+    let greek = theorem("theorem t (Νat : Nat) : Νat = Νat");
+    let ours = Theorem {
+        header: Some("import Server\n".into()),
+        ..theorem("theorem t (warned : Nat) : warned = warned")
+    };
+    for theorem in [&greek, &greek, &ours] {
+        lean().check(theorem, &["rfl".into()]).unwrap();
+    }
+    let warnings = lean().warnings();
+    let about = |part: &str, words: &str| {
+        warnings.iter().filter(|w| w.contains(part) && w.contains(words)).count()
+    };
+    assert_eq!(about("Νat", "letters that look alike"), 1, "{warnings:?}");
+    assert_eq!(about("warned", "this program's own"), 1, "{warnings:?}");
+}

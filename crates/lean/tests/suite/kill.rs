@@ -3,16 +3,16 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_lean::{Lean, Options};
-use catamount_search::{Environment, StrategyKind, Stream};
+use catamount_search::{Checked, Environment, StrategyKind, Stream};
 
 use crate::search::evaluate;
-use crate::setup::{lean, options};
+use crate::setup::{lean, options, theorem};
 
 /// One strategy after another.
 fn table(lean: &Arc<dyn Environment>) -> Vec<Vec<Record>> {
@@ -88,4 +88,43 @@ fn kill_some(killed: &AtomicUsize) {
             killed.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// A judge that is killed while it has proofs before it is replaced, and says what the first would
+/// have said.
+#[test]
+fn killing_the_judge_changes_no_verdict() {
+    let imports = ["Init", "Init.Data.Option"].map(String::from).to_vec();
+    let lean = Lean::new(Options { imports, ..options() }).unwrap();
+    let (good, bad) = (theorem("theorem t (p : Prop) : p → p"), theorem("theorem t : False"));
+    let terms = lean.terms(&good, &["exact id".into()]).unwrap().unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let killer = scope.spawn(|| {
+            let mut killed = Vec::new();
+            // One proof may cost so many judges.
+            while killed.len() < 2 && !done.load(Ordering::Relaxed) {
+                let judges = children("Init.Data.Option").into_iter().filter(|pid| is_judge(*pid));
+                for pid in judges.filter(|pid| !killed.contains(pid)).take(1).collect::<Vec<_>>() {
+                    // SAFETY: as above.
+                    unsafe { libc::kill(pid, libc::SIGKILL) };
+                    killed.push(pid);
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            killed.len()
+        });
+        while !killer.is_finished() {
+            assert!(matches!(lean.judge(&good, &terms).unwrap(), Checked::Proved { .. }));
+            assert!(matches!(lean.judge(&bad, &terms).unwrap(), Checked::Refused { .. }));
+        }
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(killer.join().unwrap(), 2);
+    });
+}
+
+/// By the program that it was started with.
+fn is_judge(pid: i32) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&command).contains(r#""boot":"Judge""#)
 }
