@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use catamount_base::user;
 use catamount_search::{Fault, Sample, Stream};
 use serde_json::{Value, json};
 use ureq::typestate::WithBody;
@@ -66,7 +67,10 @@ impl Client {
             .timeout_connect(Some(settings.timeout.min(Duration::from_secs(10))))
             .http_status_as_error(false)
             .max_idle_connections_per_host(settings.concurrency);
-        let host = base.split("://").nth(1).unwrap_or_default();
+        let host = match user(base) {
+            Some(user) => &base[user.end + 1..],
+            None => base.split("://").nth(1).unwrap_or_default(),
+        };
         // A proxy set for the outside world cannot reach this machine's own servers.
         let local = ["localhost", "127.", "[::1]"].iter().any(|name| host.starts_with(name));
         let config = if local { config.proxy(None) } else { config };
@@ -137,12 +141,19 @@ impl Client {
         }
     }
 
-    /// Posts to another endpoint of the server: the status, and what the server says, without
-    /// secrets.
-    pub(super) fn post(&self, path: &str, body: &Value) -> Result<(u16, String), HttpError> {
+    /// Posts to another endpoint of the server, within a limit of its own if there is one: the
+    /// status, and what the server says, without secrets.
+    pub(super) fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        limit: Option<Duration>,
+    ) -> Result<(u16, String), HttpError> {
+        let limit = limit.map_or(self.settings.timeout, |limit| limit.min(self.settings.timeout));
         let url = format!("{}{path}", self.settings.base());
         let failed = |e: ureq::Error| HttpError(self.secrets.redacted(&format!("{url}: {e}")));
-        let mut response = self.request(&url).send(body.to_string()).map_err(failed)?;
+        let request = self.request(&url).config().timeout_global(Some(limit)).build();
+        let mut response = request.send(body.to_string()).map_err(failed)?;
         let said = response.body_mut().with_config().limit(LARGEST).read_to_vec();
         let said = String::from_utf8_lossy(&said.map_err(failed)?).into_owned();
         Ok((response.status().as_u16(), self.secrets.redacted(&said)))
