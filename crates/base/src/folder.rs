@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::file::ENDING;
 
 /// A folder being filled beside its final name; [`AtomicFolder::commit`] puts it in place, dropping
-/// it leaves what was there alone.
+/// it leaves what was there alone. What a process that was killed left behind is removed by the
+/// next that makes a folder in the same place.
 #[derive(Debug)]
 pub struct AtomicFolder {
     target: PathBuf,
     temporary: PathBuf,
+    /// The lock of the unfinished folder.
+    owned: Option<File>,
 }
 
 impl AtomicFolder {
@@ -22,9 +25,16 @@ impl AtomicFolder {
     pub fn create(target: &Path) -> io::Result<Self> {
         let parent = parent(target);
         fs::create_dir_all(parent)?;
-        let temporary = beside(target)?;
-        fs::create_dir(&temporary)?;
-        Ok(AtomicFolder { target: target.to_owned(), temporary })
+        remove_abandoned(parent);
+        loop {
+            let temporary = beside(target)?;
+            fs::create_dir(&temporary)?;
+            let owned = own(&temporary);
+            // Before it was locked, another process may have found it without an owner.
+            if temporary.exists() {
+                return Ok(AtomicFolder { target: target.to_owned(), temporary, owned });
+            }
+        }
     }
 
     /// Removes what killed processes left unfinished in a folder that nobody else writes to.
@@ -54,6 +64,7 @@ impl AtomicFolder {
         sync(&self.temporary)?;
         if self.target.exists() {
             let aside = beside(&self.target)?;
+            let _owned = own(&self.target);
             fs::rename(&self.target, &aside)?;
             if let Err(error) = fs::rename(&self.temporary, &self.target) {
                 fs::rename(&aside, &self.target)?;
@@ -82,6 +93,31 @@ impl Drop for AtomicFolder {
     fn drop(&mut self) {
         // Committed, it has another name and there is nothing to remove.
         let _ = fs::remove_dir_all(&self.temporary);
+        drop(self.owned.take());
+    }
+}
+
+/// The lock that says that a folder has an owner. Some systems have none for folders, and there
+/// nothing is ever removed.
+fn own(folder: &Path) -> Option<File> {
+    File::open(folder).ok().filter(|folder| folder.lock().is_ok())
+}
+
+/// Removes unfinished folders that nobody fills any more: nobody holds their lock.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.')
+            && name.ends_with(ENDING)
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && let Ok(folder) = File::open(entry.path())
+            && folder.try_lock().is_ok()
+        {
+            // Should it fail, the next one tries again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+mod address;
 mod checksums;
 mod complain;
 mod content;
@@ -20,6 +21,7 @@ mod progress;
 mod stream;
 mod words;
 
+pub use address::{REDACTED, shown, user};
 pub use checksums::{Checksums, Damage, Sum, is_inside};
 pub use complain::complain;
 pub use content::Content;

@@ -50,3 +50,23 @@ fn what_a_killed_process_left_is_swept_and_nothing_else() {
     names.sort();
     assert_eq!(names, ["mine.unfinished", "model"]);
 }
+
+/// As a process that was killed while it filled a folder leaves it, beside one that is being
+/// filled.
+#[cfg(unix)]
+#[test]
+fn what_nobody_fills_any_more_is_removed_by_the_next() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir_all(at(".module.1.0.unfinished/deep")).unwrap();
+    fs::create_dir(at("other")).unwrap();
+    fs::write(at(".plan.json.1.0.unfinished"), "").unwrap();
+    let filled = AtomicFolder::create(&at("first")).unwrap();
+    assert!(!at(".module.1.0.unfinished").exists());
+    fs::write(filled.path().join("text"), "whole").unwrap();
+    AtomicFolder::create(&at("second")).unwrap().commit().unwrap();
+    filled.commit().unwrap();
+    assert_eq!(fs::read_to_string(at("first").join("text")).unwrap(), "whole");
+    // Files have owners of their own.
+    assert!(at("other").exists() && at(".plan.json.1.0.unfinished").exists());
+}

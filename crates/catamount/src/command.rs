@@ -27,20 +27,12 @@ pub fn line() -> String {
         }
     };
     std::iter::once("catamount".to_string())
-        .chain(ARGUMENTS.get().into_iter().flatten().map(|argument| without_password(argument)))
+        .chain(
+            ARGUMENTS.get().into_iter().flatten().map(|argument| catamount_base::shown(argument)),
+        )
         .map(quote)
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-/// An argument that holds an address with a user and a password, without these.
-fn without_password(argument: &str) -> String {
-    let Some(from) = argument.find("://").map(|at| at + 3) else { return argument.to_owned() };
-    let host = argument[from..].find('/').map_or(argument.len(), |end| from + end);
-    match argument[from..host].rfind('@') {
-        Some(at) => format!("{}[redacted]{}", &argument[..from], &argument[from + at..]),
-        None => argument.to_owned(),
-    }
 }
 
 /// Names the program that processes of a study are started with, where it is not this one's path.

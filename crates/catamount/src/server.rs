@@ -9,7 +9,7 @@ use catamount_policies::{Api, Http, HttpSettings, Layout, ServedAdapter};
 use catamount_search::{Deployment, Policy};
 
 use crate::arguments::range;
-use crate::environment;
+use crate::{environment, stop};
 
 /// Where the help lists these.
 const HEADING: &str = "Server (--policy http:URL)";
@@ -82,7 +82,7 @@ impl Arguments {
             ),
             None => {}
         }
-        Ok(Box::new(Http::new(settings)?))
+        Ok(Box::new(Http::open(settings, stop::on_interrupt())?))
     }
 }
 

@@ -3,6 +3,7 @@
 //! afterwards.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use catamount_base::Content;
@@ -47,7 +48,10 @@ impl Server {
             grouped: self.grouped,
             ..usual
         };
-        Ok(Http::new(settings)?)
+        match Http::open(settings, study.stop) {
+            Err(_) if study.stop.load(Ordering::Relaxed) => Err(Error::Interrupted.into()),
+            opened => Ok(opened?),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use catamount_base::shown;
 use catamount_search::{Fault, Identity, Policy, Request, RequestId, Sample};
 
 use adapter::Loaded;
@@ -72,6 +73,12 @@ impl Http {
     /// A policy on a server. Nothing is sent yet, unless the server is to load an adapter; one that
     /// cannot be reached shows as a fault of each question.
     pub fn new(settings: HttpSettings) -> Result<Self, HttpError> {
+        Http::open(settings, &AtomicBool::new(false))
+    }
+
+    /// The same; should the server take long to load an adapter, it is not waited for once `stop`
+    /// is set.
+    pub fn open(settings: HttpSettings, stop: &AtomicBool) -> Result<Self, HttpError> {
         settings.check()?;
         let (jobs, queue) = channel::<Job>();
         let (done, answers) = channel();
@@ -79,7 +86,8 @@ impl Http {
         let closing = Arc::new(AtomicBool::new(false));
         let client = Arc::new(Client::new(&settings, closing.clone()));
         let adapter = settings.adapter.as_ref().filter(|adapter| !adapter.preloaded);
-        let adapter = adapter.map(|adapter| Loaded::load(client.clone(), adapter)).transpose()?;
+        let adapter =
+            adapter.map(|adapter| Loaded::load(client.clone(), adapter, stop)).transpose()?;
         for number in 0..settings.concurrency {
             let (queue, done, client) = (queue.clone(), done.clone(), client.clone());
             let work = move || {
@@ -224,7 +232,7 @@ impl Policy for Http {
     fn describe(&self) -> String {
         let HttpSettings { url, temperature, top_p, prompt, layout, .. } = &self.settings;
         let model = self.settings.served().unwrap_or("the server's model");
-        let url = secrets::shown(url);
+        let url = shown(url);
         let prompt = match layout {
             Some(_) => "tokens as in training".to_owned(),
             None => format!("{prompt:?}"),
@@ -237,7 +245,7 @@ impl Policy for Http {
     fn identity(&self) -> Identity {
         let settings = &self.settings;
         let identity = Identity::new("http")
-            .with("url", secrets::shown(&settings.url))
+            .with("url", shown(&settings.url))
             .with("api", format!("{:?}", settings.api).to_lowercase())
             .with("model", settings.served().unwrap_or("the server's"))
             .with("stop", format!("{:?}", settings.stop))

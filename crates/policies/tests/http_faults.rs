@@ -4,12 +4,13 @@
 mod common;
 
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use catamount_policies::{Http, HttpSettings};
+use catamount_policies::{Http, HttpSettings, ServedAdapter};
 use catamount_search::{Policy, Request, Sample, Stream};
 use common::respond;
 
@@ -297,4 +298,57 @@ fn a_poll_of_a_server_that_hangs_can_be_interrupted() {
     assert!(answers.iter().all(|(_, answer)| answer.is_err()));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(policy.poll().is_empty());
+}
+
+/// An adapter, for a server that may take an hour to answer.
+fn patient(url: &str) -> HttpSettings {
+    let name = "branch".to_owned();
+    let (path, content) = ("/models/branch".to_owned(), "c".to_owned());
+    let adapter = ServedAdapter { name, path, content, preloaded: false };
+    let timeout = Duration::from_secs(3600);
+    HttpSettings { adapter: Some(adapter), timeout, ..settings(url) }
+}
+
+/// What a thread sends within a minute: an hour would be too long.
+fn soon<T>(sent: &Receiver<T>) -> T {
+    sent.recv_timeout(Duration::from_secs(60)).expect("it waits for a server that hangs")
+}
+
+#[test]
+fn a_server_that_hangs_while_it_unloads_an_adapter_holds_nobody_up() {
+    let (release, hang) = channel::<()>();
+    let hang = Mutex::new(hang);
+    let (url, requests) = common::serve(move |_, asked| {
+        if asked.path.contains("unload") {
+            let _ = hang.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        }
+        respond("200 OK", "Success")
+    });
+    let (done, ended) = channel();
+    thread::spawn(move || {
+        drop(Http::new(patient(&url)).unwrap());
+        done.send(()).unwrap();
+    });
+    soon(&ended);
+    assert_eq!(requests.load(Ordering::SeqCst), 2, "it was asked to unload");
+    drop(release);
+}
+
+#[test]
+fn a_server_that_hangs_while_it_loads_an_adapter_can_be_left() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (release, hang) = channel::<()>();
+    let (hang, asked) = (Mutex::new(hang), stop.clone());
+    let (url, _) = common::serve(move |_, _| {
+        asked.store(true, Ordering::SeqCst);
+        let _ = hang.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        respond("200 OK", "Success")
+    });
+    let (done, ended) = channel();
+    thread::spawn(move || {
+        done.send(Http::open(patient(&url), &stop).err().map(|error| error.to_string())).unwrap();
+    });
+    let said = soon(&ended).expect("it has no adapter");
+    assert!(said.contains("stopped before the server had its adapter"), "{said}");
+    drop(release);
 }

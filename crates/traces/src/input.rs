@@ -12,9 +12,9 @@ use flate2::write::GzEncoder;
 use crate::Error;
 
 /// What a compressed file may unpack to, as a multiple of its size; text of traces stays far below.
-const EXPANSION: u64 = 200;
+pub(crate) const EXPANSION: u64 = 200;
 /// What any compressed file may unpack to.
-const SMALL: u64 = 64 << 20;
+pub(crate) const SMALL: u64 = 64 << 20;
 
 /// The bytes of a file, unpacked where it is compressed.
 pub type Input = Box<dyn BufRead + Send>;

@@ -15,13 +15,14 @@ use std::fs::File;
 use std::path::Path;
 
 use ::parquet::errors::ParquetError;
-use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::file::reader::FileReader;
 use ::parquet::record::{Field, Row};
 use serde_json::{Map, Value};
 
 use crate::leandojo::Entry;
 use crate::{Error, Step, Theorem, Trace, jsonl};
 
+mod pages;
 mod scores;
 mod writer;
 
@@ -49,7 +50,7 @@ pub fn read(path: &Path) -> Result<Vec<Trace>, Error> {
 fn read_rows(path: &Path) -> Result<Vec<Trace>, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     let broken = |e: ParquetError| Error::file(path, format!("not a readable Parquet file: {e}"));
-    let reader = SerializedFileReader::new(file).map_err(broken)?;
+    let reader = pages::check(path, &file)?;
     let columns: Vec<String> = reader
         .metadata()
         .file_metadata()

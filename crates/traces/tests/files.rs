@@ -2,7 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use ::parquet::basic::Compression;
+use ::parquet::data_type::{ByteArray, ByteArrayType};
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::schema::parser::parse_message_type;
 use catamount_traces::leandojo::{self, Entry};
 use catamount_traces::parquet::{self, Shape};
 use catamount_traces::{
@@ -443,4 +449,41 @@ fn repository_commit_and_places_survive_every_conversion() {
     for (before, after) in before.iter().filter(|e| !e.traced_tactics.is_empty()).zip(&last) {
         assert_eq!((before.start, before.end), (after.start, after.end), "{}", before.full_name);
     }
+}
+
+/// A Parquet file of the same step many times, whose tactic is this text.
+fn repeated(path: &Path, text: &str, times: usize) {
+    let schema = "message steps { required binary name (UTF8); required binary state (UTF8);
+        required binary tactic (UTF8); }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let packed = WriterProperties::builder().set_compression(Compression::ZSTD(Default::default()));
+    let file = fs::File::create(path).unwrap();
+    let mut file = SerializedFileWriter::new(file, schema, packed.build().into()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    for text in ["t", "s", text] {
+        let texts = vec![ByteArray::from(text); times];
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    file.close().unwrap();
+}
+
+/// Few bytes may say that they unpack to very many, and be right.
+#[test]
+fn a_parquet_file_is_not_unpacked_to_more_than_a_file_of_its_size_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bomb.parquet");
+    // Compressed; in a dictionary that has it once; and so short that only their number counts.
+    for (text, times) in [(66 << 20, 1), (1 << 14, 10_000), (0, 1_000_000)] {
+        repeated(&path, &"a".repeat(text), times);
+        assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
+        let said = parquet::read(&path).unwrap_err().to_string();
+        assert!(said.contains("unpacks to more than 200 times its size"), "{text}: {said}");
+        let said = parquet::read_scores(&path).unwrap_err().to_string();
+        assert!(said.contains("unpacks to more than 200 times its size"), "{text}: {said}");
+    }
+    repeated(&path, "exact rfl", 1);
+    assert_eq!(parquet::read(&path).unwrap().len(), 1);
 }

@@ -1,6 +1,10 @@
 //! LoRA adapters that a server loads and unloads while it runs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -32,6 +36,12 @@ const HOW: &str = "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPD
                    environment, or SGLang with --enable-lora and --max-lora-rank; or load the \
                    adapter when the server starts and give its name alone";
 
+/// How long a server may take to unload one: nobody needs to know that it has.
+const UNLOADING: Duration = Duration::from_secs(3);
+
+/// Between two looks whether the adapter is still wanted.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// An adapter that the server holds for us; dropped, it is unloaded.
 pub(super) struct Loaded {
     client: Arc<Client>,
@@ -40,19 +50,24 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Has the server load an adapter. One of that name which an earlier process left is replaced:
-    /// whether it is the same cannot be asked.
-    pub(super) fn load(client: Arc<Client>, adapter: &ServedAdapter) -> Result<Self, HttpError> {
+    /// Has the server load an adapter, unless `stop` is set before it has. One of that name which
+    /// an earlier process left is replaced: whether it is the same cannot be asked.
+    pub(super) fn load(
+        client: Arc<Client>,
+        adapter: &ServedAdapter,
+        stop: &AtomicBool,
+    ) -> Result<Self, HttpError> {
+        let post = |path: &'static str, body: &Value| watched(&client, path, body, stop);
         let name = &adapter.name;
         let body = json!({ "lora_name": name, "lora_path": &adapter.path });
         for (load, unload, naming) in DIALECTS {
-            let (mut status, mut said) = post(&client, load, &body)?;
+            let (mut status, mut said) = post(load, &body)?;
             if status == 404 || status == 405 {
                 continue;
             }
             if (400..500).contains(&status) && said.contains("already") {
-                post(&client, unload, &json!({ "lora_name": name }))?;
-                (status, said) = post(&client, load, &body)?;
+                post(unload, &json!({ "lora_name": name }))?;
+                (status, said) = post(load, &body)?;
             }
             return match status {
                 200 => {
@@ -73,11 +88,36 @@ impl Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         // A server that has gone away holds nothing for us either.
-        let _ = post(&self.client, self.unload, &json!({ "lora_name": &self.name }));
+        let name = json!({ "lora_name": &self.name });
+        let _ = self.client.post(self.unload, &name, Some(UNLOADING));
     }
 }
 
-fn post(client: &Client, path: &str, body: &Value) -> Result<(u16, String), HttpError> {
-    let (status, said) = client.post(path, body)?;
-    Ok((status, excerpt(said.as_bytes())))
+/// Posts on a thread of its own, which is left alone once `stop` is set: a server may hang.
+fn watched(
+    client: &Arc<Client>,
+    path: &'static str,
+    body: &Value,
+    stop: &AtomicBool,
+) -> Result<(u16, String), HttpError> {
+    let (sender, answered) = channel();
+    let (client, body) = (Arc::clone(client), body.clone());
+    let post = move || drop(sender.send(client.post(path, &body, None)));
+    let named = thread::Builder::new().name("adapter".into());
+    named.spawn(post).map_err(|e| HttpError(format!("cannot start a thread for requests: {e}")))?;
+    loop {
+        match answered.recv_timeout(LOOK) {
+            Ok(answer) => {
+                let (status, said) = answer?;
+                return Ok((status, excerpt(said.as_bytes())));
+            }
+            Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(HttpError("stopped before the server had its adapter".into()));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(HttpError("the HTTP client panicked; please report this".into()));
+            }
+        }
+    }
 }

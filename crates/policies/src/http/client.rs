@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use catamount_base::user;
 use catamount_search::{Fault, Sample, Stream};
 use serde_json::{Value, json};
 use ureq::http::Response;
@@ -70,7 +71,10 @@ impl Client {
             .timeout_connect(Some(settings.timeout.min(Duration::from_secs(10))))
             .http_status_as_error(false)
             .max_idle_connections_per_host(settings.concurrency);
-        let host = base.split("://").nth(1).unwrap_or_default();
+        let host = match user(base) {
+            Some(user) => &base[user.end + 1..],
+            None => base.split("://").nth(1).unwrap_or_default(),
+        };
         // A proxy set for the outside world cannot reach this machine's own servers.
         let local = ["localhost", "127.", "[::1]"].iter().any(|name| host.starts_with(name));
         let config = if local { config.proxy(None) } else { config };
@@ -156,11 +160,18 @@ impl Client {
         self.naming.get_or_init(|| naming);
     }
 
-    /// Posts to another endpoint of the server: the status, and what the server says, without
-    /// secrets.
-    pub(super) fn post(&self, path: &str, body: &Value) -> Result<(u16, String), HttpError> {
+    /// Posts to another endpoint of the server, within a limit of its own if there is one: the
+    /// status, and what the server says, without secrets.
+    pub(super) fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        limit: Option<Duration>,
+    ) -> Result<(u16, String), HttpError> {
+        let limit = limit.map_or(self.settings.timeout, |limit| limit.min(self.settings.timeout));
         let url = format!("{}{path}", self.settings.base());
-        self.said(&url, self.request(&url).send(body.to_string()))
+        let request = self.request(&url).config().timeout_global(Some(limit)).build();
+        self.said(&url, request.send(body.to_string()))
     }
 
     /// Gets a page of the server: the status, and what the server says, without secrets.

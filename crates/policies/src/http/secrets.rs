@@ -1,7 +1,6 @@
 //! What must not reach a log or a terminal: the API key, and a password within the address.
 
-/// What stands in place of a secret.
-const REDACTED: &str = "[redacted]";
+use catamount_base::{REDACTED, user};
 
 /// A secret shorter than this may be a word of a proof: `none` is a key that local servers take,
 /// and `exact none` a tactic.
@@ -14,7 +13,7 @@ pub(super) struct Secrets(Vec<String>);
 impl Secrets {
     /// The key, and the user and password of an address, as they are and as JSON writes them.
     pub(super) fn new(key: Option<&str>, url: &str) -> Self {
-        let user = user(url).map(|(from, to)| &url[from..to]);
+        let user = user(url).map(|user| &url[user]);
         let password = user.and_then(|user| user.split_once(':')).map(|(_, password)| password);
         let mut secrets: Vec<String> = Vec::new();
         for secret in [key, user, password].into_iter().flatten().filter(|s| !s.is_empty()) {
@@ -41,21 +40,6 @@ impl Secrets {
     }
 }
 
-/// An address without its user and password, to be shown.
-pub(super) fn shown(url: &str) -> String {
-    match user(url) {
-        Some((from, to)) => format!("{}{REDACTED}{}", &url[..from], &url[to..]),
-        None => url.to_owned(),
-    }
-}
-
-/// Where the user and password stand in an address: between `//` and the `@` before its path.
-fn user(url: &str) -> Option<(usize, usize)> {
-    let from = url.find("//")? + 2;
-    let host = url[from..].find('/').map_or(url.len(), |end| from + end);
-    url[from..host].rfind('@').map(|at| (from, from + at))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,8 +47,6 @@ mod tests {
     #[test]
     fn keys_and_passwords_are_not_shown() {
         let url = "http://me:pass@host:8000/v1";
-        assert_eq!(shown(url), "http://[redacted]@host:8000/v1");
-        assert_eq!(shown("http://host/a@b"), "http://host/a@b");
         let secrets = Secrets::new(Some("a\"key"), url);
         let said = secrets.redacted("got a\"key, \"a\\\"key\", me:pass and pass");
         assert_eq!(said, "got [redacted], \"[redacted]\", [redacted] and [redacted]");

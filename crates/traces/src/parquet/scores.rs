@@ -12,11 +12,12 @@ use ::parquet::column::reader::ColumnReader;
 use ::parquet::data_type::{BoolType, ByteArray, DataType, DoubleType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
-use ::parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use ::parquet::file::reader::{FileReader, RowGroupReader};
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
 use catamount_base::AtomicFile;
 
+use super::pages;
 use super::writer::{column, required};
 use crate::Error;
 
@@ -76,7 +77,7 @@ pub fn read_scores(path: &Path) -> Result<Table, Error> {
 fn read(path: &Path) -> Result<Table, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     let broken = |e: ParquetError| Error::file(path, format!("not a readable Parquet file: {e}"));
-    let reader = SerializedFileReader::new(file).map_err(broken)?;
+    let reader = pages::check(path, &file)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let place = |name: &str| {
         schema.columns().iter().position(|column| column.path().parts().first().unwrap() == name)
@@ -248,6 +249,7 @@ pub fn write_weights(path: &Path, rows: &[Weights<'_>]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use ::parquet::data_type::{ByteArrayType, FloatType};
+    use ::parquet::file::reader::SerializedFileReader;
 
     use super::*;
 
