@@ -12,7 +12,7 @@ use catamount_experiment::Task;
 
 use crate::command;
 use crate::device::Device;
-use crate::fleet::{Crew, Ended, Invocation};
+use crate::fleet::{Crew, Ended, Invocation, UNFINISHED};
 
 /// Between two looks at whether the user wants to stop.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -96,15 +96,17 @@ fn watch(number: usize, place: String, mut child: Child) -> Ended {
     if let Some(mut output) = child.stdout.take() {
         let _ = output.read_to_string(&mut printed);
     }
-    let result = match child.wait() {
-        Ok(status) if status.success() => Ok(printed),
+    let ended = child.wait();
+    let unfinished = ended.as_ref().is_ok_and(|status| status.code() == Some(UNFINISHED));
+    let result = match ended {
+        Ok(status) if status.success() || unfinished => Ok(printed),
         Ok(status) => {
             let said: Vec<String> = last.into();
             Err(format!("{status}: {}", said.join("\n")))
         }
         Err(error) => Err(error.to_string()),
     };
-    Ended { number, place, seconds: begun.elapsed().as_secs_f64(), result }
+    Ended { number, place, seconds: begun.elapsed().as_secs_f64(), result, unfinished }
 }
 
 impl Crew for Processes {
@@ -134,7 +136,8 @@ impl Crew for Processes {
         // What has not begun has ended.
         for (number, _, task) in self.queue.drain(..) {
             let result = Err(format!("{} was not begun", task.name));
-            let ended = Ended { number, place: String::new(), seconds: 0.0, result };
+            let (place, seconds, unfinished) = (String::new(), 0.0, false);
+            let ended = Ended { number, place, seconds, result, unfinished };
             let _ = self.ended.0.send((None, ended));
         }
     }

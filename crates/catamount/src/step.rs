@@ -12,6 +12,7 @@ use catamount_service::Addresses;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, OnDevice};
+use crate::fleet::UNFINISHED;
 use crate::{command, experiment, output, stop};
 
 /// How long another process may take to let go of a step that it was doing when it was told, or
@@ -166,6 +167,11 @@ impl OnDevice for Job<'_> {
             Err(Error::Interrupted) => {
                 note!("interrupted; run the same command again to go on");
                 std::process::exit(130);
+            }
+            Err(error @ Error::Unfinished { .. }) => {
+                note!("{error}");
+                output::flush();
+                std::process::exit(UNFINISHED);
             }
             Err(error) => Err(error.into()),
             Ok(report) => {
