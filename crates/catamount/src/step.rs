@@ -71,7 +71,7 @@ pub const TOKEN: &str = ".token";
 impl Probe {
     /// Of this machine.
     pub fn here(experiment: &Experiment, folder: &std::path::Path) -> Self {
-        let reason = |error| output::causes(&error);
+        let reason = |error| catamount_base::causes(&error);
         let opened = experiment.library(folder).open().map_err(reason);
         Probe {
             host: host(),
@@ -79,7 +79,7 @@ impl Probe {
             commit: command::commit(),
             prover: opened.map(|environment| environment.identity()),
             source: experiment.making(folder).source.hash().map_err(reason),
-            base: Inputs::base(experiment).map_err(|error| output::causes(&error)),
+            base: Inputs::base(experiment).map_err(|error| catamount_base::causes(&error)),
             token: std::fs::read_to_string(folder.join(TOKEN)).ok(),
         }
     }

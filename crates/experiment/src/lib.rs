@@ -32,6 +32,7 @@ mod study;
 mod time;
 mod training;
 mod tuning;
+mod verify;
 mod workload;
 
 pub use again::Again;
@@ -51,8 +52,10 @@ pub use presets::{PRESETS, preset, preset_text};
 pub use run::{prepare, run, run_steps};
 pub use schedule::{Schedule, Task};
 pub use schema::schema;
+pub use stamp::Stamp;
 pub use step::{
     Branch, Cell, Chosen, Contender, Fit, Fold, Scoring, Step, Tournament, Trained, Trial,
 };
 pub use study::Study;
+pub use verify::{Verification, Verified, VerifiedRow};
 pub use workload::{Updates, Workload};
