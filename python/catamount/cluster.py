@@ -238,7 +238,7 @@ class Bridge:
     def finish(self, task: Task, ended: dict[str, Any]) -> None:
         """The program has ended."""
         made = ended.pop("made")
-        if ended["code"] not in (0, 130):
+        if ended["code"] not in (0, 130, node.UNFINISHED):
             self.fail(task, ended["code"], ended["said"])
             return
         try:

@@ -26,6 +26,8 @@ all of them, but then it says a line now and then.
 
 CARDS = "CUDA_VISIBLE_DEVICES"
 
+UNFINISHED = 3
+"""The program's exit status where a task is done but for searches that ended in errors."""
 
 Parcel = tuple[str, str, Any]
 """A file that travels: its path, the hash of its content, and a reference to that."""
@@ -164,7 +166,7 @@ def work(
         for listener in listeners:
             listener.join()
         process.stdin.close()
-        made = below(own, outputs) if own is not None and code == 0 else {}
+        made = below(own, outputs) if own is not None and code in (0, UNFINISHED) else {}
     finally:
         if directory is not None:
             directory.close()

@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod address;
+mod causes;
 mod checksums;
 mod complain;
 mod content;
@@ -22,6 +23,7 @@ mod stream;
 mod words;
 
 pub use address::{REDACTED, shown, user};
+pub use causes::causes;
 pub use checksums::{Checksums, Damage, Sum, is_inside};
 pub use complain::complain;
 pub use content::Content;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::device::{Device, Devices};
-use crate::fleet::{Crew, Ended, Invocation};
+use crate::fleet::{Crew, Ended, Invocation, UNFINISHED};
 use crate::nodes::{Node, places, room_for};
 use crate::provers::Provers;
 use crate::step::{Probe, TOKEN};
@@ -341,11 +341,12 @@ impl Crew for Cluster {
     fn wait(&mut self) -> Result<Option<Ended>> {
         match self.heard.recv_timeout(GLANCE) {
             Ok(Heard::Ended { number, node, seconds, code, printed, said }) => {
+                let unfinished = code == UNFINISHED;
                 let result = match code {
-                    0 => Ok(printed),
+                    0 | UNFINISHED => Ok(printed),
                     code => Err(format!("exit status {code}: {said}")),
                 };
-                Ok(Some(Ended { number, place: node, seconds, result }))
+                Ok(Some(Ended { number, place: node, seconds, result, unfinished }))
             }
             Ok(Heard::Provers(uses)) => self.record(&uses).map(|()| None),
             Ok(Heard::Lost { name, reason }) => {

@@ -38,6 +38,13 @@ pub struct MetamathArguments {
     /// Metamath: a database file, or the name of one in Debian's metamath-databases.
     #[arg(long, default_value = "set.mm")]
     pub database: PathBuf,
+    #[command(flatten)]
+    pub trust: MetamathTrust,
+}
+
+/// What a verdict of Metamath's rests on.
+#[derive(clap::Args)]
+pub struct MetamathTrust {
     /// Metamath: accept proofs that rest on theorems which the database leaves without a proof.
     /// They are named among the axioms.
     #[arg(long)]
@@ -46,7 +53,7 @@ pub struct MetamathArguments {
 
 impl MetamathArguments {
     pub fn open(&self) -> Result<Database> {
-        Ok(database(&self.database)?.allowing_unproved(self.allow_unproved))
+        Ok(database(&self.database)?.allowing_unproved(self.trust.allow_unproved))
     }
 }
 
@@ -94,6 +101,13 @@ pub struct LeanArguments {
     /// Lean: wall-clock limit for checking one finished proof, in seconds.
     #[arg(long, default_value_t = 120.0)]
     pub check_limit: f64,
+    #[command(flatten)]
+    pub trust: LeanTrust,
+}
+
+/// What a verdict of Lean's rests on.
+#[derive(clap::Args)]
+pub struct LeanTrust {
     /// Lean: run a native toolchain even where nothing on this machine would confine it. Tactics
     /// run code: use this for tactics of your own.
     #[arg(long)]
@@ -115,6 +129,15 @@ pub enum Kernel {
     Nanoda,
 }
 
+impl From<Kernel> for catamount_lean::Kernel {
+    fn from(kernel: Kernel) -> Self {
+        match kernel {
+            Kernel::Lean => catamount_lean::Kernel::Lean,
+            Kernel::Nanoda => catamount_lean::Kernel::Nanoda,
+        }
+    }
+}
+
 impl LeanArguments {
     pub fn options(&self) -> Result<Options> {
         let mut options = Options { workers: self.workers, ..Options::default() };
@@ -130,16 +153,13 @@ impl LeanArguments {
         }
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
         options.heartbeats = self.heartbeats;
-        options.confine = !self.unconfined;
-        options.kernel = match self.kernel {
-            Kernel::Lean => catamount_lean::Kernel::Lean,
-            Kernel::Nanoda => catamount_lean::Kernel::Nanoda,
-        };
+        options.confine = !self.trust.unconfined;
+        options.kernel = self.trust.kernel.into();
         options.check_limit = seconds(self.check_limit, "--check-limit")?;
         if let Some(imports) = &self.imports {
             options.imports.clone_from(imports);
         }
-        if let Some(axioms) = &self.axioms {
+        if let Some(axioms) = &self.trust.axioms {
             options.allowed_axioms.clone_from(axioms);
         }
         Ok(options)

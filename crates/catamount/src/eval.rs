@@ -115,8 +115,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let all_failed = |run: &CellRun| run.count(Outcome::Error) == run.records.len();
-    if runs.iter().all(all_failed) {
-        bail!("every theorem ended in an error: nothing was evaluated");
+    if let Some((_, task)) = runs.iter().zip(&tasks).find(|(run, _)| all_failed(run)) {
+        let log = task.log.display();
+        bail!("{log}: every theorem ended in an error: nothing was evaluated");
     }
     Ok(())
 }

@@ -131,13 +131,21 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     }
     let spread = spread(arguments, name, &studies, several, &folder, scope)?;
     let folders: Vec<PathBuf> = studies.iter().map(|(.., folder)| folder.clone()).collect();
-    let mut last = None;
+    let (mut last, mut unfinished) = (None, 0);
     for (experiment, plan, folder) in studies {
         if several && !spread {
             note!("seed {}", experiment.seed);
         }
         if !spread && let Devices::One(device) = &arguments.device {
-            last = device.run(Job { experiment, plan, folder: folder.clone(), verify })?;
+            let job = Job { experiment, plan, folder: folder.clone(), verify };
+            match device.run(job)? {
+                Ran::Done(report) => last = report,
+                Ran::Unfinished(count) => {
+                    unfinished += count;
+                    // It shows what there is.
+                    last = Some(catamount_report::report(&folder)?);
+                }
+            }
         }
         match scope {
             Scope::Calibration => show_calibrations(&folder, arguments.json)?,
@@ -155,7 +163,10 @@ pub fn run(arguments: &Arguments, scope: Scope) -> Result<()> {
     if let Some(report) = last {
         show(&report, arguments.json)?;
     }
-    Ok(())
+    match unfinished {
+        0 => Ok(()),
+        count => Err(Error::Unfinished { count }.into()),
+    }
 }
 
 /// Inputs that are not there, as the reason why nothing was begun.
@@ -388,8 +399,15 @@ struct Job {
     verify: bool,
 }
 
+/// What came of a study.
+enum Ran {
+    Done(Option<catamount_report::Report>),
+    /// But for so many searches of cells, which ended in errors.
+    Unfinished(usize),
+}
+
 impl OnDevice for Job {
-    type Output = Option<catamount_report::Report>;
+    type Output = Ran;
 
     fn run<B: Backend>(self, backend: Arc<B>) -> Result<Self::Output> {
         let provenance = command::provenance();
@@ -400,7 +418,8 @@ impl OnDevice for Job {
                 note!("interrupted; run the same command again to go on");
                 std::process::exit(130);
             }
-            result => Ok(result?),
+            Err(Error::Unfinished { count }) => Ok(Ran::Unfinished(count)),
+            result => Ok(Ran::Done(result?)),
         }
     }
 }

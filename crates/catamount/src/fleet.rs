@@ -16,6 +16,10 @@ use crate::stop;
 /// How long processes of an earlier scheduler may take to notice that it is gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The exit status of a process whose task is done but for searches that ended in errors: nothing
+/// else has to wait for these.
+pub const UNFINISHED: i32 = 3;
+
 /// Those who do tasks.
 pub trait Crew {
     /// How many tasks they do at once.
@@ -39,6 +43,8 @@ pub struct Ended {
     pub seconds: f64,
     /// What it printed, or why it failed.
     pub result: std::result::Result<String, String>,
+    /// Whether some of its searches ended in errors.
+    pub unfinished: bool,
 }
 
 /// A study to be done by a crew.
@@ -141,7 +147,8 @@ pub fn run(works: &[Work<'_>], crew: &mut dyn Crew) -> Result<()> {
     let outlines: Vec<Outline> = works.iter().map(Work::outline).collect();
     let mut schedules: Vec<Schedule<'_>> = outlines.iter().map(Schedule::new).collect();
     let mut running: BTreeMap<usize, (usize, Task)> = BTreeMap::new();
-    let (mut number, mut done, mut failures) = (0, 0, Vec::new());
+    let (mut number, mut done) = (0, 0);
+    let (mut failures, mut unfinished) = (Vec::new(), Vec::new());
     let again = |step: &&OutlinedStep| !step.done || step.kind == Kind::Report;
     let left = outlines.iter().flat_map(|outline| &outline.steps).filter(again).count();
     let mut stopping = false;
@@ -167,12 +174,13 @@ pub fn run(works: &[Work<'_>], crew: &mut dyn Crew) -> Result<()> {
         }
         let Some(ended) = crew.wait()? else { continue };
         let Some((study, task)) = running.remove(&ended.number) else { continue };
-        let Ended { place, seconds, result, .. } = ended;
+        let Ended { place, seconds, result, unfinished: errors, .. } = ended;
         match result {
             Ok(printed) => {
                 done += task.steps.len();
                 note!("[{done}/{left}] {} on {place}, {seconds:.1} s", task.name);
                 print!("{printed}");
+                unfinished.extend(errors.then(|| task.name.clone()));
                 schedules[study].ended(&task);
             }
             Err(_) if stopping || stop::requested() => {}
@@ -191,6 +199,10 @@ pub fn run(works: &[Work<'_>], crew: &mut dyn Crew) -> Result<()> {
     if stopping {
         note!("interrupted; run the same command again to go on");
         std::process::exit(130);
+    }
+    if !unfinished.is_empty() {
+        let tasks = unfinished.join(", ");
+        bail!("searches of {tasks} ended in errors; run the same command again to retry them");
     }
     Ok(())
 }

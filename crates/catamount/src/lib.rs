@@ -198,7 +198,7 @@ pub fn command_line(arguments: Vec<OsString>) -> u8 {
         Ok(()) if stop::requested() => 130,
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("error: {}", output::causes(error.as_ref()));
+            eprintln!("error: {}", catamount_base::causes(error.as_ref()));
             2
         }
     }

@@ -58,20 +58,6 @@ pub fn flush() {
     let _ = lock().flush();
 }
 
-/// What went wrong with all its causes, each said once: some errors quote their cause themselves.
-pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let reason = error.to_string();
-        if !said.contains(&reason) {
-            said = format!("{said}: {reason}");
-        }
-        cause = error.source();
-    }
-    said
-}
-
 /// Ends the program over output that cannot be written.
 pub fn end<T>(error: io::Error) -> io::Result<T> {
     match error.kind() {

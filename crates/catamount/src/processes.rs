@@ -12,7 +12,7 @@ use catamount_experiment::Task;
 
 use crate::command;
 use crate::device::Device;
-use crate::fleet::{Crew, Ended, Invocation};
+use crate::fleet::{Crew, Ended, Invocation, UNFINISHED};
 use crate::stop;
 
 /// Between two looks at whether the user wants to stop.
@@ -159,16 +159,20 @@ fn watch(number: usize, place: String, mut child: Child) -> (bool, Ended) {
         let _ = output.read_to_string(&mut printed);
     }
     let status = child.wait();
-    let failed = status.as_ref().is_ok_and(|s| !s.success() && s.code() != Some(STOPPED));
+    let code = status.as_ref().ok().and_then(|status| status.code());
+    let unfinished = code == Some(UNFINISHED);
+    let failed =
+        status.as_ref().is_ok_and(|s| !s.success()) && !unfinished && code != Some(STOPPED);
     let result = match status {
-        Ok(status) if status.success() => Ok(printed),
+        Ok(status) if status.success() || unfinished => Ok(printed),
         Ok(status) => {
             let said: Vec<String> = last.into();
             Err(format!("{status}: {}", said.join("\n")))
         }
         Err(error) => Err(error.to_string()),
     };
-    (failed, Ended { number, place, seconds: begun.elapsed().as_secs_f64(), result })
+    let seconds = begun.elapsed().as_secs_f64();
+    (failed, Ended { number, place, seconds, result, unfinished })
 }
 
 impl Crew for Processes {
@@ -200,7 +204,8 @@ impl Crew for Processes {
         // What has not begun has ended.
         for Given { number, task, .. } in self.queue.drain(..) {
             let result = Err(format!("{} was not begun", task.name));
-            let ended = Ended { number, place: String::new(), seconds: 0.0, result };
+            let (place, seconds, unfinished) = (String::new(), 0.0, false);
+            let ended = Ended { number, place, seconds, result, unfinished };
             let _ = self.ended.0.send(Freed { slot: None, failed: false, ended });
         }
     }

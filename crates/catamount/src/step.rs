@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use catamount_base::{Content, host};
+use catamount_base::{Content, causes, host};
 use catamount_cuda::Cuda;
 use catamount_experiment::{Error, Experiment, Inputs, Plan, Planned, Study, run_steps};
 use catamount_model::Backend;
@@ -13,6 +13,7 @@ use catamount_service::Addresses;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, OnDevice};
+use crate::fleet::UNFINISHED;
 use crate::{command, experiment, output, stop};
 
 /// How long another process may take to let go of a step that it was doing when it was told, or
@@ -87,9 +88,9 @@ impl Probe {
             executable: command::executable().map(|content| content.short().to_string()),
             prover: opened
                 .map(|environment| environment.identity())
-                .map_err(|error| output::causes(&error)),
-            source: experiment.making(folder).source.hash().map_err(|error| output::causes(&error)),
-            base: Inputs::base(experiment).map_err(|error| output::causes(&error)),
+                .map_err(|error| causes(&error)),
+            source: experiment.making(folder).source.hash().map_err(|error| causes(&error)),
+            base: Inputs::base(experiment).map_err(|error| causes(&error)),
             cards: Cuda::memories().unwrap_or_default(),
             token: std::fs::read_to_string(folder.join(TOKEN)).ok(),
         }
@@ -183,6 +184,11 @@ impl OnDevice for Job<'_> {
             Err(Error::Interrupted) => {
                 note!("interrupted; run the same command again to go on");
                 std::process::exit(130);
+            }
+            Err(error @ Error::Unfinished { .. }) => {
+                note!("{error}");
+                output::flush();
+                std::process::exit(UNFINISHED);
             }
             Err(error) => Err(error.into()),
             Ok(report) => {

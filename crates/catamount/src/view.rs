@@ -67,11 +67,11 @@ fn searching(device: Device) -> Box<SearchAgain> {
         let again = match studies.entry(folder.to_path_buf()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                new.insert(Again::open(folder).map_err(|error| output::causes(&error))?)
+                new.insert(Again::open(folder).map_err(|error| catamount_base::causes(&error))?)
             }
         };
         let tree = device.run(Search { again, log, theorem });
-        tree.map_err(|error| output::causes(error.as_ref()))
+        tree.map_err(|error| catamount_base::causes(error.as_ref()))
     })
 }
 

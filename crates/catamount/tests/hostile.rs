@@ -105,3 +105,105 @@ fn weights_of_masks_and_of_any_budget_are_right_or_refused() {
         }
     }
 }
+
+/// A folder of one cell, whose proof rests on a lemma without a proof.
+fn folder_of_a_cell() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("d.mm", DATABASE);
+    let step = r#"{"state": "$p ( ph -> ( ps -> ph ) )", "tactic": "bad"}"#;
+    write("pool.jsonl", &format!("{{\"name\": \"goal\", \"steps\": [{step}]}}\n"));
+    let eval = "eval --database d.mm --allow-unproved --theorems pool.jsonl --policy \
+                replay:pool.jsonl --strategy bfs --budget 8 --out cell.jsonl";
+    let evaluated = catamount(folder.path(), eval, "");
+    assert!(evaluated.status.success(), "{}", String::from_utf8_lossy(&evaluated.stderr));
+    folder
+}
+
+/// Whether a folder was found to be what it should be, and what was said of it.
+fn verified(folder: &Path, more: &str) -> (bool, String) {
+    let output = catamount(folder, &format!("verify . {more}"), "");
+    assert!(matches!(output.status.code(), Some(0 | 2)), "{output:?}");
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_folder_does_not_say_what_its_proofs_may_rest_on() {
+    let folder = folder_of_a_cell();
+    let folder = folder.path();
+    let (sound, said) = verified(folder, "");
+    assert!(!sound && said.contains("no proof: ") && said.contains("`bad`"), "{said}");
+    assert!(said.contains("another unproved theorems allowed (true)"), "{said}");
+    let (sound, said) = verified(folder, "--allow-unproved");
+    assert!(sound, "{said}");
+
+    let log = std::fs::read_to_string(folder.join("cell.jsonl")).unwrap();
+    let forged = log.replace(r#""axioms":["bad (without a proof)"],"#, "");
+    assert_ne!(forged, log);
+    std::fs::write(folder.join("cell.jsonl"), forged).unwrap();
+    let (sound, said) = verified(folder, "--allow-unproved");
+    assert!(!sound && said.contains("rests on the axioms bad (without a proof)"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_starts_no_program() {
+    use std::os::unix::fs::PermissionsExt;
+    let temporary = folder_of_a_cell();
+    let folder = temporary.path();
+    let (programs, started) = (folder.join("programs"), folder.join("started"));
+    for made in [&programs, &folder.join("project")] {
+        std::fs::create_dir(made).unwrap();
+    }
+    let lake = programs.join("lake");
+    std::fs::write(&lake, format!("#!/bin/sh\n: > '{}'\nexit 1\n", started.display())).unwrap();
+    std::fs::set_permissions(&lake, PermissionsExt::from_mode(0o755)).unwrap();
+
+    let path = folder.join("cell.manifest.json");
+    let text = std::fs::read(&path).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let native = serde_json::json!({ "native": { "project": folder.join("project") } });
+    let settings = serde_json::json!({ "host": native, "confine": false });
+    manifest["setup"] = serde_json::json!({ "prover": "lean", "settings": settings });
+    std::fs::write(&path, manifest.to_string()).unwrap();
+
+    let verified = |more: &str| {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let paths = [programs.clone()].into_iter().chain(std::env::split_paths(&paths));
+        let mut command = Command::cargo_bin("catamount").unwrap();
+        command.current_dir(folder).env("PATH", std::env::join_paths(paths).unwrap());
+        let arguments = format!("verify . {more}");
+        let output = command.args(arguments.split_whitespace()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = verified("");
+    assert!(said.contains("--project") && !started.exists(), "{said}");
+    let said = verified("--project project --unconfined");
+    assert!(started.exists(), "the user's own word starts it: {said}");
+}
+
+#[test]
+fn what_only_looks_like_a_result_is_named() {
+    let temporary = folder_of_a_cell();
+    let folder = temporary.path();
+    let path = |name: &str| folder.join(name);
+    let wrong = |named: &str| {
+        let (sound, said) = verified(folder, "--hashes-only");
+        assert!(!sound && said.contains(named), "{said}");
+    };
+    assert!(verified(folder, "--hashes-only").0);
+    // Under a name that a file beside a log would have, too.
+    std::fs::copy(path("cell.jsonl"), path("cell.more.jsonl")).unwrap();
+    wrong("cell.more.jsonl: results without a manifest");
+    std::fs::remove_file(path("cell.more.jsonl")).unwrap();
+
+    let log = std::fs::read(path("cell.jsonl")).unwrap();
+    std::fs::write(path("cell.jsonl"), "").unwrap();
+    wrong("no result for 1 of its theorems, such as goal");
+    std::fs::remove_file(path("cell.jsonl")).unwrap();
+    wrong("cell.jsonl: missing");
+    std::fs::write(path("cell.jsonl"), log).unwrap();
+    std::fs::remove_file(path("cell.manifest.json")).unwrap();
+    wrong("cell.jsonl: results without a manifest");
+}

@@ -17,7 +17,7 @@ goal $p |- ( ph -> ( ps -> ph ) ) $= wph wps ax-1 $.
 ";
 
 /// Every command that says something on standard output, and what it is told.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 28] = [
     ("--help", ""),
     ("--version", ""),
     ("eval --help", ""),
@@ -43,7 +43,27 @@ const COMMANDS: [(&str, &str); 22] = [
     ("run demo --print", ""),
     ("run demo --dry-run", ""),
     ("report study", ""),
+    ("verify study", ""),
+    ("train demo --dry-run", ""),
+    ("calibrate demo --dry-run", ""),
+    ("completions bash", ""),
+    ("man", ""),
+    ("man --out pages", ""),
     ("doctor", ""),
+];
+
+/// Those that take a model, Lean or minutes, or listen: `make faults` tries them.
+const ELSEWHERE: [&str; 10] = [
+    "theory",
+    "data trace-lean",
+    "lean build",
+    "lean trace",
+    "serve",
+    "step",
+    "score",
+    "generate",
+    "view",
+    "tune",
 ];
 
 fn start(folder: &Path, arguments: &str, input: &str, out: Stdio) -> Child {
@@ -78,6 +98,32 @@ fn prepared() -> tempfile::TempDir {
         assert_eq!(code, Some(0), "{said}");
     }
     folder
+}
+
+/// A new command has a manual page, and must be tried, too.
+#[test]
+fn every_command_is_tried() {
+    let folder = prepared();
+    let (code, said) = finish(start(folder.path(), "man --out pages", "", Stdio::null()));
+    assert_eq!(code, Some(0), "{said}");
+    let entries = std::fs::read_dir(folder.path().join("pages")).unwrap();
+    let names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| {
+            Some(name.strip_suffix(".1")?.strip_prefix("catamount-")?.replace('-', " "))
+        })
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    let tried: Vec<String> = COMMANDS
+        .iter()
+        .map(|(arguments, _)| *arguments)
+        .chain(ELSEWHERE)
+        .map(|arguments| format!("{} ", arguments.replace('-', " ")))
+        .collect();
+    for name in names {
+        let tried = tried.iter().any(|arguments| arguments.starts_with(&format!("{name} ")));
+        assert!(tried, "no test tries `catamount {name}`");
+    }
 }
 
 #[test]

@@ -7,9 +7,10 @@ mod server;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{printed, read};
+use common::{printed, read, refused};
 use serde_json::{Value, json};
 use server::{respond, serve};
 
@@ -155,4 +156,50 @@ fn a_study_is_sampled_by_whichever_server_has_its_adapters() {
     let policy = "model = \"the-one\"\nprompt = \"{state} =>\"\n";
     let asked = study(folder, "text", one, policy, &["the-one"]);
     assert!(asked.iter().all(|(_, body)| body["prompt"].as_str().unwrap().ends_with(" =>")));
+}
+
+/// A study whose server is dead has nothing to show, says so by its exit status, and goes on where
+/// it was once the server is back. What stands in the server's address is nobody else's business.
+#[test]
+fn a_study_whose_searches_failed_is_not_done() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    std::fs::write(folder.join("scratch.toml"), SCRATCH).unwrap();
+    printed(folder, "train scratch.toml --out scratch --device cpu");
+    let alive = Arc::new(AtomicBool::new(false));
+    let shared = alive.clone();
+    let held = BTreeSet::from(["the-one".to_owned()]);
+    let (url, _) = serve(move |_, asked| match shared.load(Ordering::SeqCst) {
+        true => completion(&asked.path, &serde_json::from_str(&asked.body).unwrap(), &held),
+        false => String::new(),
+    });
+    let url = url.replace("http://", "http://me:dont-tell-a-soul@");
+    let policy = "model = \"the-one\"\nprompt = \"{state} =>\"\n";
+    let objectives = r#"{ objective = "ce" }"#;
+    let file = SERVED.replace("OBJECTIVES", objectives).replace("URL", &url) + policy;
+    std::fs::write(folder.join("study.toml"), file).unwrap();
+
+    let said = refused(folder, "run study.toml --out study --device cpu");
+    assert!(said.contains("3 searches ended in errors"), "{said}");
+    assert!(read(folder, "study/report/index.html").contains("</html>"));
+    // As a scheduler has it: nothing else waits for these searches.
+    let step = "step study.toml --out study --device cpu --only cell-ce-bfs-n4";
+    assert_eq!(common::catamount(folder, step).status.code(), Some(3));
+
+    alive.store(true, Ordering::SeqCst);
+    printed(folder, "run study.toml --out study --device cpu");
+    let log = read(folder, "study/cells/ce-bfs-n4.jsonl");
+    let last: Vec<&str> = log.lines().rev().take(3).collect();
+    assert!(last.iter().all(|line| !line.contains("\"error\"")), "{log}");
+    assert!(!holds(&folder.join("study"), b"dont-tell-a-soul"));
+}
+
+/// Whether a text stands in a file of a folder.
+fn holds(folder: &Path, text: &[u8]) -> bool {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
+        match path.is_dir() {
+            true => holds(&path, text),
+            false => std::fs::read(&path).unwrap().windows(text.len()).any(|part| part == text),
+        }
+    })
 }

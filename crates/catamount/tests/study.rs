@@ -106,6 +106,7 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
     std::fs::rename(folder.join("study"), folder.join("moved")).unwrap();
     assert_eq!(printed(folder, "verify moved"), table);
     std::fs::rename(folder.join("moved"), folder.join("study")).unwrap();
+    what_is_not_done_is_named(folder, &table);
     identity_of_a_model(folder);
     trees_that_were_not_kept(folder);
 
@@ -277,4 +278,26 @@ fn weights_rest_on_the_probabilities_that_are_asked_for() {
 
 fn read_bytes(folder: &Path, path: &str) -> Vec<u8> {
     std::fs::read(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// A verified study is one that is done: what is not has a row, and so has every checkpoint.
+fn what_is_not_done_is_named(folder: &Path, table: &str) {
+    assert!(table.contains("checkpoints of warm-up"), "{table}");
+    let verify = "verify study --hashes-only";
+    let stamp = folder.join("study/steps/cell-bfs-bfs-n16.json");
+    let text = std::fs::read_to_string(&stamp).unwrap();
+    std::fs::write(&stamp, text.replace("\"done\": true", "\"done\": false")).unwrap();
+    assert!(refused(folder, verify).contains("cell-bfs-bfs-n16: was begun and is not done"));
+    std::fs::remove_file(&stamp).unwrap();
+    assert!(refused(folder, verify).contains("cell-bfs-bfs-n16: was planned and is not done"));
+    std::fs::write(&stamp, text).unwrap();
+
+    let checkpoints = folder.join("study/training/warm-up/checkpoints");
+    let one = std::fs::read_dir(checkpoints).unwrap().next().unwrap().unwrap().path();
+    let state = one.join("state.safetensors");
+    let whole = std::fs::read(&state).unwrap();
+    flip_a_bit(&state);
+    assert!(refused(folder, verify).contains("state.safetensors: changed"));
+    std::fs::write(&state, whole).unwrap();
+    printed(folder, verify);
 }

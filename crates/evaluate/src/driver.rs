@@ -124,6 +124,8 @@ pub fn search(
         }
     };
     interrupted(false);
+    // Nor must a prover that is elsewhere.
+    let over = Arc::new(AtomicBool::new(false));
     let (plans, jobs): (Vec<Plan>, Vec<Vec<Job>>) =
         cells.into_iter().map(|cell| (cell.plan, cell.jobs)).unzip();
     std::thread::scope(|scope| {
@@ -132,9 +134,9 @@ pub fn search(
             .expect("the system has room for a thread");
         let mut threads = 0;
         for _ in 0..wanted {
-            let (work, to_driver, environment, plans) =
-                (work.clone(), to_driver.clone(), Arc::clone(environment), &plans);
-            let work = move || worker(&work, &to_driver, &environment, plans);
+            let (work, to_driver, environment, plans, over) =
+                (work.clone(), to_driver.clone(), Arc::clone(environment), &plans, over.clone());
+            let work = move || worker(&work, &to_driver, &environment, plans, &over);
             match named(scope, "prover", work) {
                 Ok(()) => threads += 1,
                 // Those that the system has room for do the work.
@@ -165,6 +167,7 @@ pub fn search(
         };
         driver.run(concurrency, stop, watch);
         interrupted(true);
+        over.store(true, Ordering::Relaxed);
         let now = Instant::now();
         driver.clocks.iter_mut().map(|clock| clock.read(now)).collect()
         // Dropping the driver closes the channels of the workers and of the policy, and ends them.
@@ -215,6 +218,7 @@ fn worker(
     to_driver: &Sender<Event>,
     environment: &Arc<dyn Environment>,
     plans: &[Plan],
+    over: &Arc<AtomicBool>,
 ) {
     let timed = |cell: usize, work: &mut dyn FnMut() -> (Step, Duration)| {
         let started = Instant::now();
@@ -226,7 +230,8 @@ fn worker(
             Work::Open(cell, job) => {
                 let mut job = Some(job);
                 vec![timed(cell, &mut || {
-                    Proof::open(environment, job.take().expect("once"), &plans[cell])
+                    let job = job.take().expect("once");
+                    Proof::open(environment, job, &plans[cell], Arc::clone(over))
                 })]
             }
             Work::Answers(all) => {

@@ -2,11 +2,12 @@
 //! strategy is told, and the next question comes out. Runs on a worker thread.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use catamount_search::{
-    Answer, Ask, Checked, Environment, Expand, Fault, Finish, NodeId, Reached, Sample, Search,
-    Session, StateId, Stream, Urn, Verdict,
+    Answer, Ask, Checked, Environment, Expand, Fault, Finish, NodeId, Patience, Reached, Sample,
+    Search, Session, StateId, Stream, Urn, Verdict,
 };
 use catamount_traces::Theorem;
 
@@ -59,7 +60,7 @@ pub(crate) struct Proof {
     stream: Stream,
     choices: u64,
     started: Instant,
-    deadline: Option<Instant>,
+    patience: Patience,
     counts: Counts,
     /// Of the proof that was found.
     axioms: Vec<String>,
@@ -82,10 +83,15 @@ impl Proof {
         environment: &Arc<dyn Environment>,
         job: Job,
         plan: &Plan,
+        over: Arc<AtomicBool>,
     ) -> (Step, Duration) {
         let started = Instant::now();
         let theorem = job.theorem;
-        let opened = guarded(|| environment.open(&theorem));
+        let limit = [plan.time_limit, job.time_left].into_iter().flatten().min();
+        // What no clock reaches is no limit.
+        let deadline = limit.and_then(|limit| started.checked_add(limit));
+        let patience = Patience { deadline, over };
+        let opened = guarded(|| environment.open_within(&theorem, &patience));
         let prover = started.elapsed();
         let session = match opened {
             Ok(session) => session,
@@ -100,7 +106,6 @@ impl Proof {
             root: root.text.clone(),
             expansions: Vec::new(),
         });
-        let limit = [plan.time_limit, job.time_left].into_iter().flatten().min();
         let proof = Proof {
             stream: Stream::new(plan.seed).named(&theorem.name),
             theorem,
@@ -111,8 +116,7 @@ impl Proof {
             wanted: Vec::new(),
             choices: 0,
             started,
-            // What no clock reaches is no limit.
-            deadline: limit.and_then(|limit| started.checked_add(limit)),
+            patience,
             counts: Counts { prover, ..Counts::default() },
             axioms: Vec::new(),
             tree,
@@ -132,6 +136,8 @@ impl Proof {
         let prover = self.counts.prover - before;
         let step = match outcome {
             Ok(()) => self.ask(),
+            // As it would have ended where the prover is at hand.
+            Err(fault) if fault.is_late() => Step::Finished(self.end()),
             Err(fault) => self.fault(fault),
         };
         (step, prover)
@@ -239,7 +245,7 @@ impl Proof {
                 let mut proof = self.search.path(node);
                 proof.push(tactic.to_string());
                 let asked = Instant::now();
-                let checked = environment.check(&self.theorem, &proof);
+                let checked = environment.check_within(&self.theorem, &proof, &self.patience);
                 self.counts.prover += asked.elapsed();
                 match checked? {
                     Checked::Proved { axioms } => {
@@ -256,7 +262,7 @@ impl Proof {
 
     /// Whether its time is up.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
-        self.deadline.is_some_and(|deadline| now >= deadline)
+        self.patience.deadline.is_some_and(|deadline| now >= deadline)
     }
 
     /// Ends it because its time is up.
@@ -392,7 +398,7 @@ fn failed(
     let record = Record {
         cell: String::new(),
         theorem: theorem.name,
-        outcome: Outcome::Error,
+        outcome: if fault.is_late() { Outcome::Time } else { Outcome::Error },
         expansions: 0,
         tactics: Vec::new(),
         axioms: Vec::new(),
@@ -405,7 +411,7 @@ fn failed(
         drawn_out: 0,
         depths: Vec::new(),
         tokens: 0,
-        reason: Some(fault.0),
+        reason: Some(fault).filter(|fault| !fault.is_late()).map(|fault| fault.0),
     };
     Step::Finished(Box::new(Finished { record, time, tree: None }))
 }

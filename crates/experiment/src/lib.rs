@@ -39,6 +39,7 @@ mod time;
 mod times;
 mod training;
 mod tuning;
+mod verify;
 mod workload;
 
 pub use again::Again;
@@ -60,9 +61,11 @@ pub use presets::{PRESETS, preset, preset_text};
 pub use run::{prepare, run, run_steps};
 pub use schedule::{Schedule, Task};
 pub use schema::schema;
+pub use stamp::Stamp;
 pub use step::{
     Branch, Cell, Chosen, Contender, Fit, Fold, Scoring, Step, Tournament, Trained, Trial,
 };
 pub use study::Study;
 pub use times::{Checks, Times};
+pub use verify::{Verification, Verified, VerifiedRow};
 pub use workload::{Updates, Workload};

@@ -19,8 +19,10 @@ use crate::step::{Step, Trained, data};
 use crate::study::{Study, say, sweep};
 use crate::{calibrating, pools, scores, time, training, tuning};
 
-/// Runs a study to its report; none if the plan has no such step. With `verify`, whatever is called
-/// done is compared with the hashes of its outputs first, and made again where it was damaged.
+/// Runs a study to its report; none if the plan has no such step. Where searches of cells ended in
+/// errors, the rest is done, the report too, and the study is [`Error::Unfinished`]. With `verify`,
+/// whatever is called done is compared with the hashes of its outputs first, and made again where
+/// it was damaged.
 pub fn run<B: Backend>(study: &Study<'_, B>, plan: &Plan, verify: bool) -> Result<Option<Report>> {
     let stamps = Stamps::new(study.folder);
     let outstanding = outstanding(&stamps, plan, verify)?;
@@ -121,12 +123,14 @@ struct Runner<'a, B: Backend> {
     stamps: Stamps<'a>,
     sampler: Sampler<B>,
     report: Option<Report>,
+    /// Searches of cells that ended in errors: the study goes on without them, and is not done.
+    unfinished: usize,
 }
 
 impl<'a, B: Backend> Runner<'a, B> {
     fn new(study: &'a Study<'a, B>, plan: &'a Plan) -> Self {
         let (stamps, sampler) = (Stamps::new(study.folder), Sampler::default());
-        Runner { study, plan, stamps, sampler, report: None }
+        Runner { study, plan, stamps, sampler, report: None, unfinished: 0 }
     }
 
     fn run(mut self, outstanding: &[&Planned]) -> Result<Option<Report>> {
@@ -148,7 +152,10 @@ impl<'a, B: Backend> Runner<'a, B> {
                 rest.remove(0);
             }
         }
-        Ok(self.report)
+        match self.unfinished {
+            0 => Ok(self.report),
+            count => Err(Error::Unfinished { count }),
+        }
     }
 
     fn announce(&self, planned: &Planned) {
@@ -225,6 +232,7 @@ impl<'a, B: Backend> Runner<'a, B> {
             searches.extend(task.map_err(fail)?);
         }
         let mut sampler = std::mem::take(&mut self.sampler);
+        let mut unfinished = 0;
         // They are searched side by side: counted from the one before, their seconds add up to
         // those of the whole, which estimates and plans rest on.
         let mut before = Instant::now();
@@ -244,6 +252,7 @@ impl<'a, B: Backend> Runner<'a, B> {
             }
             if errors > 0 {
                 // Not done: the same command tries them again.
+                unfinished += errors;
                 say("  run the same command again to retry the errors");
                 return Ok(());
             }
@@ -253,6 +262,7 @@ impl<'a, B: Backend> Runner<'a, B> {
         };
         sampler.search(self.study, trained, &searches, &mut ended).map_err(fail)?;
         self.sampler = sampler;
+        self.unfinished += unfinished;
         Ok(())
     }
 }
@@ -283,6 +293,10 @@ fn write_plan<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Result<()> {
         ("device", study.backend.describe()),
     ];
     let data = plan.steps.iter().find(|planned| planned.step == Step::Data);
+    let mut file = experiment.file.clone();
+    if let Some(policy) = &mut file.policy {
+        policy.url = catamount_base::shown(&policy.url);
+    }
     let written = StudyPlan {
         title: Some(experiment.name.clone()),
         command: Some(study.provenance.command.clone()),
@@ -295,7 +309,7 @@ fn write_plan<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Result<()> {
         data_hash: data.map(|planned| planned.key.clone()),
         versions: versions.into_iter().map(|(name, text)| (name.to_string(), text)).collect(),
         cells: plan.cells().map(cell).chain(chosen).collect(),
-        experiment: serde_json::to_value(&experiment.file).unwrap_or_default(),
+        experiment: serde_json::to_value(&file).unwrap_or_default(),
     };
     let path = study.path(PLAN);
     let text = serde_json::to_vec_pretty(&written).unwrap_or_default();

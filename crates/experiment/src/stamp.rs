@@ -16,17 +16,37 @@ use crate::planned::Planned;
 use crate::step::Step;
 
 const STAMP: &str = "stamp.json";
-const STALE: &str = "stale";
+pub(crate) const STALE: &str = "stale";
+/// The folder of the stamps.
+pub(crate) const STEPS: &str = "steps";
 
+/// What a study's folder says of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Stamp {
-    key: String,
+pub struct Stamp {
+    /// The key that it was begun under.
+    pub key: String,
     done: bool,
-    seconds: f64,
+    /// How long it took.
+    pub seconds: f64,
+    /// The files that others rely on, as they were when it was done.
     #[serde(default)]
-    outputs: Checksums,
+    pub outputs: Checksums,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moving: Option<Move>,
+}
+
+impl Stamp {
+    /// A stamp, if the file is one. Folders come from others as well: a move that would lead out of
+    /// the study is nobody's of ours.
+    pub fn read(path: &Path) -> Option<Stamp> {
+        let stamp: Stamp = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        stamp.moving.as_ref().is_none_or(Move::is_inside).then_some(stamp)
+    }
+
+    /// Whether the step is done, under its key, and its files are where they belong.
+    pub fn is_done(&self) -> bool {
+        self.done && self.moving.is_none()
+    }
 }
 
 /// Files on their way, by their paths in the study's folder.
@@ -79,12 +99,12 @@ impl<'a> Stamps<'a> {
     }
 
     fn path(&self, planned: &Planned) -> PathBuf {
-        self.folder.join("steps").join(format!("{}.json", planned.step.id()))
+        self.folder.join(STEPS).join(format!("{}.json", planned.step.id()))
     }
 
     /// What a step leaves in the study's folder, by paths in it: what it makes, and its stamp.
     pub fn files(&self, planned: &Planned) -> Vec<PathBuf> {
-        let stamp = Path::new("steps").join(format!("{}.json", planned.step.id()));
+        let stamp = Path::new(STEPS).join(format!("{}.json", planned.step.id()));
         // A report is made anew whenever it is wanted, and no stamp stands for it.
         let shown = match planned.step {
             Step::Report => ["report", catamount_report::PLAN, "time.md"].as_slice(),
@@ -95,7 +115,7 @@ impl<'a> Stamps<'a> {
     }
 
     fn read(&self, planned: &Planned) -> Option<Stamp> {
-        read(&self.path(planned))
+        Stamp::read(&self.path(planned))
     }
 
     fn write(&self, planned: &Planned, stamp: &Stamp) -> Result<()> {
@@ -104,7 +124,7 @@ impl<'a> Stamps<'a> {
 
     /// Done under this very key, by the word of its stamp.
     pub fn is_done(&self, planned: &Planned) -> bool {
-        let done = |stamp: Stamp| stamp.done && stamp.moving.is_none() && stamp.key == planned.key;
+        let done = |stamp: Stamp| stamp.is_done() && stamp.key == planned.key;
         self.read(planned).is_some_and(done)
     }
 
@@ -206,7 +226,7 @@ impl<'a> Stamps<'a> {
     /// Takes back what this key left under `stale/`, the latest if there are several.
     fn take_back(&self, planned: &Planned) -> Result<()> {
         let left = |place: &PathBuf| {
-            let stamp = read(&self.folder.join(place).join(STAMP));
+            let stamp = Stamp::read(&self.folder.join(place).join(STAMP));
             stamp.is_some_and(|stamp| stamp.key == planned.key)
         };
         let Some(place) = self.places(planned)?.into_iter().rev().find(left) else {
@@ -238,7 +258,7 @@ impl<'a> Stamps<'a> {
             Goal::Retire => fs::remove_file(&own).map_err(Error::io(&own)),
             Goal::Replace => self.write(planned, &Stamp { done: false, moving: None, ..stamp }),
             Goal::Return => {
-                let kept = read(&place.join(STAMP)).unwrap_or(stamp);
+                let kept = Stamp::read(&place.join(STAMP)).unwrap_or(stamp);
                 self.write(planned, &Stamp { moving: None, ..kept })?;
                 fs::remove_dir_all(&place).map_err(Error::io(&place))
             }
@@ -280,13 +300,6 @@ impl<'a> Stamps<'a> {
         found.sort();
         Ok(found)
     }
-}
-
-/// A stamp, if it is one. Folders come from others as well: a move that would lead out of the study
-/// is nobody's of ours.
-fn read(path: &Path) -> Option<Stamp> {
-    let stamp: Stamp = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-    stamp.moving.as_ref().is_none_or(Move::is_inside).then_some(stamp)
 }
 
 fn write(path: &Path, stamp: &Stamp) -> Result<()> {

@@ -206,8 +206,8 @@ impl Step {
     pub(crate) fn id(&self) -> String {
         match self {
             Step::Branch(branch) => format!("branch-{}", branch.trained.slug),
-            Step::Cell(cell) => format!("cell-{}", cell.slug()),
-            Step::Chosen(chosen) => format!("cell-{}", chosen.slug()),
+            Step::Cell(cell) => cell_id(&cell.log()),
+            Step::Chosen(chosen) => cell_id(&chosen.log()),
             other => other.name().replace(' ', "-"),
         }
     }
@@ -234,6 +234,13 @@ impl Step {
             Step::Report => Outputs::default(),
         }
     }
+}
+
+/// The id of the step that makes a cell's log.
+pub(crate) fn cell_id(log: &Path) -> String {
+    // Not the stem: temperatures have dots.
+    let name = log.file_name().unwrap_or_default().to_string_lossy();
+    format!("cell-{}", name.strip_suffix(".jsonl").unwrap_or(&name))
 }
 
 /// Where the traces are.

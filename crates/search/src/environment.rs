@@ -4,7 +4,7 @@
 use catamount_traces::Theorem;
 use serde::{Deserialize, Serialize};
 
-use crate::Identity;
+use crate::{Identity, Patience};
 
 /// A state inside one session; the root is always `StateId(0)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,6 +88,26 @@ pub trait Environment: Send + Sync {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault>;
     /// Re-checks a finished proof from scratch, independently of any session.
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault>;
+    /// As `open`, for a search that does not wait for ever, for the session's answers neither. A
+    /// prover that keeps limits of its own need not know.
+    fn open_within(
+        &self,
+        theorem: &Theorem,
+        patience: &Patience,
+    ) -> Result<Box<dyn Session>, Fault> {
+        let _ = patience;
+        self.open(theorem)
+    }
+    /// As `check`, likewise.
+    fn check_within(
+        &self,
+        theorem: &Theorem,
+        tactics: &[String],
+        patience: &Patience,
+    ) -> Result<Checked, Fault> {
+        let _ = patience;
+        self.check(theorem, tactics)
+    }
     /// What the environment is and which version, for people: name, library, toolchain.
     fn describe(&self) -> String;
     /// What the environment is by content: library, toolchain, limits on a tactic. What it says of

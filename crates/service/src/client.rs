@@ -1,7 +1,10 @@
 //! One request to one service.
 
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
 use std::time::Duration;
 
+use catamount_search::Fault;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::Agent;
@@ -13,6 +16,8 @@ use crate::protocol::{Refused, Status};
 const LONGEST: Duration = Duration::from_secs(2000);
 /// The longest that a service may take to be reached, or to say how it is.
 const REACH: Duration = Duration::from_secs(5);
+/// Between two looks whether an answer is still waited for.
+const LOOK: Duration = Duration::from_millis(50);
 /// The largest answer that is read.
 const LARGEST: u64 = 32 << 20;
 
@@ -27,6 +32,8 @@ pub(crate) enum Failure {
     Lost(String),
     /// The prover itself, or the service, says no; asking again would not help.
     Refused(String),
+    /// Nobody waits for the answer any more.
+    Given(Fault),
 }
 
 /// Sends requests, over connections that are kept.
@@ -46,34 +53,52 @@ impl Client {
         Client { agent: config.build().into() }
     }
 
+    /// Waits for the answer as long as `wanted` finds nothing against it: a service that hangs is
+    /// left to a thread of its own.
     pub fn post<A: DeserializeOwned>(
         &self,
         address: &str,
         path: &str,
         body: &impl Serialize,
+        wanted: impl Fn() -> Result<(), Failure>,
     ) -> Result<A, Failure> {
         let text = serde_json::to_string(body).map_err(|e| Failure::Refused(e.to_string()))?;
         let request = self.agent.post(format!("http://{address}{path}"));
         let request = request.header("Content-Type", "application/json");
-        answer(address, request.send(text))
+        let (sender, answered) = sync_channel(1);
+        let send = move || drop(sender.send(read(request.send(text))));
+        let asking = thread::Builder::new().name("asking".into()).spawn(send);
+        asking.map_err(|e| Failure::Refused(format!("no thread to ask a prover with: {e}")))?;
+        loop {
+            match answered.recv_timeout(LOOK) {
+                Ok(said) => return answer(address, said),
+                Err(RecvTimeoutError::Timeout) => wanted()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return answer(address, Err("asking it failed; please report this".into()));
+                }
+            }
+        }
     }
 
     pub fn status(&self, address: &str) -> Result<Status, Failure> {
         let request = self.agent.get(format!("http://{address}/status"));
         let request = request.config().timeout_global(Some(REACH)).build();
-        answer(address, request.call())
+        answer(address, read(request.call()))
     }
 }
 
-fn answer<A: DeserializeOwned>(
-    address: &str,
-    sent: Result<Response<ureq::Body>, ureq::Error>,
-) -> Result<A, Failure> {
-    let lost = |reason: String| Failure::Lost(format!("the prover at {address}: {reason}"));
-    let mut response = sent.map_err(|error| lost(error.to_string()))?;
-    let status = response.status().as_u16();
+/// The status and the text of an answer, or why there is none.
+type Said = Result<(u16, String), String>;
+
+fn read(sent: Result<Response<ureq::Body>, ureq::Error>) -> Said {
+    let mut response = sent.map_err(|error| error.to_string())?;
     let body = response.body_mut().with_config().limit(LARGEST).read_to_string();
-    let body = body.map_err(|error| lost(error.to_string()))?;
+    Ok((response.status().as_u16(), body.map_err(|error| error.to_string())?))
+}
+
+fn answer<A: DeserializeOwned>(address: &str, said: Said) -> Result<A, Failure> {
+    let lost = |reason: String| Failure::Lost(format!("the prover at {address}: {reason}"));
+    let (status, body) = said.map_err(lost)?;
     let said = || serde_json::from_str::<Refused>(&body).map(|refused| refused.error);
     match status {
         200 => serde_json::from_str(&body)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup};
+use catamount_search::{Checked, Environment, Fault, Identity, Patience, Session, Setup};
 use catamount_traces::Theorem;
 
 use crate::addresses::Addresses;
@@ -88,7 +88,20 @@ impl Remote {
 
 impl Environment for Remote {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
-        let session = RemoteSession::open(Arc::clone(&self.workers), theorem.clone())?;
+        self.open_within(theorem, &Patience::default())
+    }
+
+    fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
+        self.check_within(theorem, tactics, &Patience::default())
+    }
+
+    fn open_within(
+        &self,
+        theorem: &Theorem,
+        patience: &Patience,
+    ) -> Result<Box<dyn Session>, Fault> {
+        let workers = Arc::clone(&self.workers);
+        let session = RemoteSession::open(workers, theorem.clone(), patience.clone())?;
         if let Some(worker) = session.worker() {
             let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
             homes.insert(theorem.name.clone(), Arc::downgrade(worker));
@@ -96,17 +109,23 @@ impl Environment for Remote {
         Ok(Box::new(session))
     }
 
-    fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
+    fn check_within(
+        &self,
+        theorem: &Theorem,
+        tactics: &[String],
+        patience: &Patience,
+    ) -> Result<Checked, Fault> {
         let (client, mut endurance) = (&self.workers.client, Endurance::new());
         let proof = Proof { theorem: theorem.clone(), tactics: tactics.to_vec() };
         loop {
             let place = match self.home(theorem) {
                 Some(home) => home.place(),
-                None => self.workers.choose(theorem)?,
+                None => self.workers.choose(theorem, patience)?,
             };
             let worker = &place.0;
+            let wanted = || worker.wanted(patience);
             let judged: Result<Judged, _> =
-                worker.ask(|| client.post(&worker.address, "/judge", &proof));
+                worker.ask(patience, || client.post(&worker.address, "/judge", &proof, wanted));
             match judged {
                 Ok(judged) => return Ok(judged.verdict.into()),
                 Err(failure) => endurance.bear(failure)?,

@@ -3,7 +3,8 @@
 //! Requests are answered by a fixed number of threads; what they cannot take at once waits in a
 //! queue, and what the queue cannot hold is turned away at once, so that no client waits for
 //! nothing. A request is read before it is queued, so that one which never arrives in full keeps
-//! nobody from an answer.
+//! nobody from an answer. How the service is, is said at once, however much there is to do: whoever
+//! asks for it wants to know whether anybody is there.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -185,7 +186,6 @@ impl Service {
 
     fn answer(&self, method: &Method, path: &str, body: &[u8]) -> Result<Value, Refusal> {
         match (method, path) {
-            (Method::Get, "/status") => value(&self.status()),
             (Method::Post, "/open") => value(&self.open(&read(body)?)?),
             (Method::Post, "/run") => value(&self.run_tactic(&read(body)?)?),
             (Method::Post, "/judge") => value(&self.judge(read(body)?)?),
@@ -331,11 +331,20 @@ fn receive(service: &Arc<Service>, mut request: Request, sender: &SyncSender<Arr
     thread::spawn(move || {
         let body = check_sender(&request).and_then(|()| body(&mut request));
         match body {
+            Ok(_) if is_status(&request) => {
+                let status = value(&service.status());
+                service.answered.fetch_add(1, Ordering::SeqCst);
+                respond(request, status);
+            }
             Ok(body) => service.admit(Arrived { request, body }, &sender),
             Err(refusal) => respond(request, Err(refusal)),
         }
         service.arriving.fetch_sub(1, Ordering::SeqCst);
     });
+}
+
+fn is_status(request: &Request) -> bool {
+    *request.method() == Method::Get && request.url() == "/status"
 }
 
 /// A page that somebody has open in a browser must not run tactics on their machine: browsers say

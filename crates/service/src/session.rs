@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use catamount_search::{Fault, Session, StateId, Verdict};
+use catamount_search::{Fault, Patience, Session, StateId, Verdict};
 use catamount_traces::Theorem;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::client::Failure;
 use crate::protocol::{Close, Opened, Ran, Run};
@@ -19,6 +21,8 @@ const WAITS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)]
 /// How often a service that has too much to do is told that a theorem is closed; left alone, it
 /// closes it itself when nobody asks.
 const FAREWELLS: usize = 5;
+/// How long the answer to that is waited for.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What one request has borne so far.
 pub(crate) struct Endurance {
@@ -36,6 +40,7 @@ impl Endurance {
     pub fn bear(&mut self, failure: Failure) -> Result<(), Fault> {
         match failure {
             Failure::Refused(reason) => Err(Fault(reason)),
+            Failure::Given(fault) => Err(fault),
             Failure::Busy if self.begun.elapsed() > PATIENCE => {
                 Err(Fault(format!("every prover had too much to do for {} s", PATIENCE.as_secs())))
             }
@@ -79,6 +84,7 @@ struct Home {
 pub(crate) struct RemoteSession {
     workers: Arc<Workers>,
     theorem: Theorem,
+    patience: Patience,
     home: Option<Home>,
     root: Option<String>,
     nodes: Vec<Node>,
@@ -87,10 +93,15 @@ pub(crate) struct RemoteSession {
 }
 
 impl RemoteSession {
-    pub fn open(workers: Arc<Workers>, theorem: Theorem) -> Result<Self, Fault> {
+    pub fn open(
+        workers: Arc<Workers>,
+        theorem: Theorem,
+        patience: Patience,
+    ) -> Result<Self, Fault> {
         let root = Node { parent: 0, tactic: String::new(), there: None, released: false };
         let (home, nodes, unneeded) = (None, vec![root], Vec::new());
-        let mut session = RemoteSession { workers, theorem, home, root: None, nodes, unneeded };
+        let mut session =
+            RemoteSession { workers, theorem, patience, home, root: None, nodes, unneeded };
         let mut endurance = Endurance::new();
         while let Err(stumble) = session.settle() {
             session.overcome(stumble, &mut endurance)?;
@@ -108,9 +119,9 @@ impl RemoteSession {
         if self.home.is_some() {
             return Ok(());
         }
-        let place = self.workers.choose(&self.theorem).map_err(Stumble::Fault)?;
-        let (client, address) = (&self.workers.client, place.0.address.clone());
-        let opened: Opened = place.0.ask(|| client.post(&address, "/open", &self.theorem))?;
+        let place = self.workers.choose(&self.theorem, &self.patience).map_err(Stumble::Fault)?;
+        let address = place.0.address.clone();
+        let opened: Opened = self.ask(&place.0, "/open", &self.theorem, &self.patience)?;
         match &self.root {
             None => self.root = Some(opened.goals),
             Some(root) if *root == opened.goals => {}
@@ -122,6 +133,18 @@ impl RemoteSession {
         self.nodes[0].there = Some(opened.state);
         self.home = Some(Home { place, session: opened.session });
         Ok(())
+    }
+
+    fn ask<A: DeserializeOwned>(
+        &self,
+        worker: &Worker,
+        path: &str,
+        request: &impl Serialize,
+        patience: &Patience,
+    ) -> Result<A, Failure> {
+        let wanted = || worker.wanted(patience);
+        let post = || self.workers.client.post(&worker.address, path, request, wanted);
+        worker.ask(patience, post)
     }
 
     /// What the service calls a state, found again by its tactics where it is another service.
@@ -161,8 +184,7 @@ impl RemoteSession {
         };
         let release = self.unneeded.iter().copied().filter(|&other| other != state).collect();
         let request = Run { session: *session, state, tactic: tactic.to_owned(), release };
-        let (client, worker) = (&self.workers.client, &place.0);
-        let ran = worker.ask(|| client.post(&worker.address, "/run", &request))?;
+        let ran = self.ask(&place.0, "/run", &request, &self.patience)?;
         self.unneeded.retain(|&other| other == state);
         Ok(ran)
     }
@@ -241,10 +263,16 @@ impl Session for RemoteSession {
 impl Drop for RemoteSession {
     fn drop(&mut self) {
         let Some(Home { place, session }) = self.home.take() else { return };
-        let (client, worker) = (&self.workers.client, &place.0);
+        // One that may be hanging is left alone, and closes it itself should it wake up.
+        if place.0.is_silent() || self.patience.is_over() {
+            return;
+        }
+        let deadline = Some(Instant::now() + FAREWELL);
+        let patience = Patience { deadline, ..self.patience.clone() };
         for _ in 0..FAREWELLS {
+            let close = Close { session };
             let closed: Result<serde_json::Value, Failure> =
-                worker.ask(|| client.post(&worker.address, "/close", &Close { session }));
+                self.ask(&place.0, "/close", &close, &patience);
             if closed != Err(Failure::Busy) {
                 return;
             }

@@ -1,7 +1,8 @@
 //! The services that are asked, and which of them is asked next.
 //!
 //! A thread looks after them: it reads the addresses again, and takes services in as they come. One
-//! that fails is asked nothing more until it says again how it is.
+//! that fails is asked nothing more until it says again how it is. One that is long in answering is
+//! asked how it is: a service that hangs does not even say that.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use catamount_search::{Fault, Identity};
+use catamount_search::{Fault, Identity, Patience};
 use catamount_traces::Theorem;
 
 use crate::addresses::Addresses;
@@ -20,8 +21,14 @@ use crate::protocol::Status;
 pub(crate) const IN_FLIGHT: usize = 4;
 /// How many sessions wait rather than have another service read a file.
 const FILE: usize = 4;
+/// Between two looks whether it is our turn.
+const TURN: Duration = Duration::from_millis(100);
 /// Between two looks after the services.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long a service has answered nothing before it is asked how it is.
+const QUIET: Duration = Duration::from_secs(2);
+/// How often in a row it may leave that unanswered.
+const SILENCES: usize = 3;
 /// How long it is waited for a service that has room, or for any at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -34,6 +41,10 @@ pub(crate) struct Worker {
     refusals: AtomicUsize,
     in_flight: Mutex<usize>,
     freed: Condvar,
+    /// When it last answered anything, or was first asked after being at rest.
+    answered: Mutex<Instant>,
+    /// How often in a row it has not said how it is.
+    silences: AtomicUsize,
     lost: AtomicBool,
     /// Files that it has been asked about.
     files: Mutex<HashSet<String>>,
@@ -47,6 +58,8 @@ impl Worker {
             refusals: AtomicUsize::new(0),
             in_flight: Mutex::new(0),
             freed: Condvar::new(),
+            answered: Mutex::new(Instant::now()),
+            silences: AtomicUsize::new(0),
             lost: AtomicBool::new(false),
             files: Mutex::default(),
         })
@@ -69,25 +82,64 @@ impl Worker {
         self.sessions.load(Ordering::Relaxed) + FILE * (usize::from(!loaded) + refusals)
     }
 
+    /// Whether it makes sense to wait for it.
+    pub fn wanted(&self, patience: &Patience) -> Result<(), Failure> {
+        if self.is_lost() {
+            return Err(Failure::Lost(format!("the prover at {} is gone", self.address)));
+        }
+        patience.check().map_err(Failure::Given)
+    }
+
+    /// Whether it owes an answer, and has given none for long.
+    fn is_quiet(&self) -> bool {
+        *lock(&self.in_flight) > 0 && lock(&self.answered).elapsed() > QUIET
+    }
+
+    /// Whether it may be hanging.
+    pub fn is_silent(&self) -> bool {
+        self.silences.load(Ordering::Relaxed) > 0
+    }
+
+    /// Takes in whether it has said how it is.
+    fn probed(&self, said: bool) {
+        match said {
+            true => self.silences.store(0, Ordering::Relaxed),
+            false if self.silences.fetch_add(1, Ordering::Relaxed) + 1 >= SILENCES => {
+                self.lost.store(true, Ordering::Relaxed);
+            }
+            false => {}
+        }
+    }
+
     /// Does something there, when it is our turn.
-    pub fn ask<A>(&self, request: impl FnOnce() -> Result<A, Failure>) -> Result<A, Failure> {
+    pub fn ask<A>(
+        &self,
+        patience: &Patience,
+        request: impl FnOnce() -> Result<A, Failure>,
+    ) -> Result<A, Failure> {
         let mut in_flight = lock(&self.in_flight);
         while *in_flight >= IN_FLIGHT {
-            in_flight = self.freed.wait(in_flight).unwrap_or_else(PoisonError::into_inner);
+            self.wanted(patience)?;
+            let waited = self.freed.wait_timeout(in_flight, TURN);
+            in_flight = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if *in_flight == 0 {
+            *lock(&self.answered) = Instant::now();
         }
         *in_flight += 1;
         drop(in_flight);
-        let answer = match self.is_lost() {
-            true => Err(Failure::Lost(format!("the prover at {} is gone", self.address))),
-            false => request(),
-        };
+        let answer = self.wanted(patience).and_then(|()| request());
         *lock(&self.in_flight) -= 1;
         self.freed.notify_one();
+        if !matches!(answer, Err(Failure::Given(_) | Failure::Lost(_))) {
+            *lock(&self.answered) = Instant::now();
+        }
         match &answer {
             Err(Failure::Busy) => {
                 self.refusals.fetch_add(1, Ordering::Relaxed);
             }
             Err(Failure::Lost(_)) => self.lost.store(true, Ordering::Relaxed),
+            Err(Failure::Given(_)) => {}
             _ => self.refusals.store(0, Ordering::Relaxed),
         }
         answer
@@ -158,6 +210,7 @@ impl Workers {
 
     /// Takes in who has come, and forgets who has gone; the first that is there says how it is.
     pub fn look(&self) -> Option<Status> {
+        self.probe();
         let addresses = self.addresses.now();
         lock(&self.there).workers.retain(|w| !w.is_lost() && addresses.contains(&w.address));
         let mut first = None;
@@ -177,13 +230,31 @@ impl Workers {
         first
     }
 
+    /// Asks those that are long in answering how they are.
+    fn probe(&self) {
+        let mut quiet = lock(&self.there).workers.clone();
+        quiet.retain(|worker| !worker.is_lost() && worker.is_quiet());
+        thread::scope(|scope| {
+            for worker in &quiet {
+                let probe = || {
+                    let said = self.client.status(&worker.address);
+                    worker.probed(matches!(said, Ok(_) | Err(Failure::Busy)));
+                };
+                // Without room for a thread nobody is given up.
+                let _ = thread::Builder::new().spawn_scoped(scope, probe);
+            }
+        });
+    }
+
     /// Whether a service may be asked: it answers, and is the prover that the others are.
     fn admit(&self, address: &str) -> Result<Status, Trouble> {
         let status = self.client.status(address).map_err(|failure| {
             Trouble::Silent(match failure {
                 Failure::Busy => format!("the prover at {address} has too much to do"),
                 Failure::Forgotten => format!("at {address} is something else than a prover"),
-                Failure::Lost(reason) | Failure::Refused(reason) => reason,
+                Failure::Lost(reason)
+                | Failure::Refused(reason)
+                | Failure::Given(Fault(reason)) => reason,
             })
         })?;
         let mut expected = lock(&self.expected);
@@ -208,7 +279,7 @@ impl Workers {
 
     /// The service at which a theorem is expected to be opened soonest: that of its file, unless it
     /// has much more to do than another.
-    pub fn choose(&self, theorem: &Theorem) -> Result<Place, Fault> {
+    pub fn choose(&self, theorem: &Theorem, patience: &Patience) -> Result<Place, Fault> {
         let file = theorem.file.as_ref().or(theorem.header.as_ref());
         let begun = Instant::now();
         let mut there = lock(&self.there);
@@ -218,11 +289,12 @@ impl Workers {
                 lock(&worker.files).extend(file.cloned());
                 return Ok(worker.place());
             }
-            if begun.elapsed() > PATIENCE {
+            // That none is there is no way for a search to end, whatever its time.
+            if begun.elapsed() > PATIENCE || patience.check().is_err() {
                 let trouble = there.trouble.as_ref().map_or("no address", Trouble::reason);
                 return Err(Fault(format!("no prover is there ({trouble})")));
             }
-            let waited = self.changed.wait_timeout(there, LOOK);
+            let waited = self.changed.wait_timeout(there, TURN);
             there = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -234,6 +306,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     fn theorem(file: &str) -> Theorem {
@@ -246,7 +320,7 @@ mod tests {
         let addresses = Addresses::Listed(Vec::new());
         let workers = Workers::new(addresses, None);
         lock(&workers.there).workers = ["a", "b"].map(|a| Worker::new(a.into())).into();
-        let choose = |file| workers.choose(&theorem(file)).unwrap();
+        let choose = |file| workers.choose(&theorem(file), &Patience::default()).unwrap();
         let first = choose("A.lean");
         let second = choose("B.lean");
         assert_ne!(first.0.address, second.0.address, "another file goes where there is less");
@@ -272,10 +346,50 @@ mod tests {
                         now.fetch_sub(1, Ordering::SeqCst);
                         Ok(())
                     };
-                    worker.ask(request).unwrap();
+                    worker.ask(&Patience::default(), request).unwrap();
                 });
             }
         });
         assert!((2..=IN_FLIGHT).contains(&most.into_inner()));
+    }
+
+    /// A process may have stopped in the middle: what it owes is waited for no longer than it says
+    /// that it is there, or than anybody wants it.
+    #[test]
+    fn nobody_waits_for_a_service_that_is_lost_or_for_an_answer_that_is_not_wanted() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap().to_string();
+        let worker = Worker::new(address.clone());
+        let client = Client::new(IN_FLIGHT);
+        let ask = |patience: &Patience| {
+            let wanted = || worker.wanted(patience);
+            worker.ask(patience, || client.post::<Status>(&address, "/open", &(), wanted))
+        };
+        let late = Patience { deadline: Some(Instant::now() + TURN), ..Patience::default() };
+        let Err(Failure::Given(fault)) = ask(&late) else { panic!("an answer?") };
+        assert!(fault.is_late());
+        assert!(!worker.is_lost(), "being late is not being lost");
+
+        let waiting = Patience::default();
+        thread::scope(|scope| {
+            let over = scope.spawn(|| ask(&waiting));
+            waiting.over.store(true, Ordering::Relaxed);
+            assert!(matches!(over.join().unwrap(), Err(Failure::Given(_))));
+        });
+        thread::scope(|scope| {
+            let lost = scope.spawn(|| ask(&Patience::default()));
+            (0..SILENCES).for_each(|_| worker.probed(false));
+            assert!(matches!(lost.join().unwrap(), Err(Failure::Lost(_))));
+        });
+        assert!(worker.is_lost());
+    }
+
+    #[test]
+    fn one_that_says_how_it_is_is_not_lost() {
+        let worker = Worker::new("a".into());
+        for said in [false, false, true, false, false] {
+            worker.probed(said);
+        }
+        assert!(!worker.is_lost() && worker.is_silent());
     }
 }

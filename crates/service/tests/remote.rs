@@ -4,14 +4,14 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catamount_metamath::{Database, Metamath};
-use catamount_search::{Checked, Environment, StateId, Verdict};
+use catamount_search::{Checked, Environment, Fault, Patience, Session, StateId, Verdict};
 use catamount_service::{Addresses, ConnectError, Limits, Remote, Service};
 use catamount_traces::Theorem;
 
@@ -170,6 +170,7 @@ fn another_prover_is_refused_with_its_address() {
 /// The status line of the answer to a request for the prover's status.
 fn asked(address: &str, more: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     write!(stream, "GET /status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -223,4 +224,46 @@ fn as_many_theorems_are_open_as_may_be_and_none_is_found_by_counting() {
     let mut numbers: Vec<u64> = opened.iter().map(session).collect();
     numbers.sort_unstable();
     assert!(numbers.windows(2).all(|pair| pair[1] - pair[0] > 1000), "{numbers:?}");
+}
+
+/// A prover that opens nothing before it is let go.
+struct Hanging(Mutex<Receiver<()>>);
+
+impl Environment for Hanging {
+    fn open(&self, _: &Theorem) -> Result<Box<dyn Session>, Fault> {
+        let _ = self.0.lock().unwrap().recv();
+        Err(Fault("let go".into()))
+    }
+
+    fn check(&self, _: &Theorem, _: &[String]) -> Result<Checked, Fault> {
+        Err(Fault("it checks nothing".into()))
+    }
+
+    fn describe(&self) -> String {
+        "a prover that hangs".into()
+    }
+}
+
+/// Whoever waits for a prover that is busy can still ask how it is, and need not wait.
+#[test]
+fn a_busy_service_says_how_it_is_and_nobody_has_to_wait_for_it() {
+    let (let_go, waits) = channel();
+    let limits = Limits { threads: 1, ..LIMITS };
+    let service = Running::start(Arc::new(Hanging(Mutex::new(waits))), limits, "127.0.0.1:0");
+    let addresses = Addresses::Listed(vec![service.address.clone()]);
+    let remote = Remote::connect(addresses, None).unwrap();
+    let late = Patience {
+        deadline: Some(Instant::now() + Duration::from_millis(100)),
+        ..Patience::default()
+    };
+    let fault = remote.open_within(&theorem("t"), &late).err().unwrap();
+    assert!(fault.is_late(), "{fault}");
+    // The only thread that answers is at that still.
+    assert!(asked(&service.address, "").contains("200"));
+
+    let over = Patience::default();
+    over.over.store(true, Ordering::SeqCst);
+    let fault = remote.open_within(&theorem("t"), &over).err().unwrap();
+    assert!(!fault.is_late(), "{fault}");
+    drop(let_go);
 }

@@ -25,6 +25,7 @@ pub fn all(program: &Path, each: &mut dyn FnMut(&Row)) -> Result<Vec<Row>> {
     done(streams::output_with_lean(&world)?);
     done(tries::servers(&world)?);
     done(tries::hanging(&world)?);
+    done(tries::stopped_provers(&world)?);
     done(vec![tries::full_disk(&world)?]);
     done(tries::limits(&world)?);
     done(tries::signals(&world)?);

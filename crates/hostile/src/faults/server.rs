@@ -24,6 +24,8 @@ pub enum Misbehaviour {
     Endless,
     /// Nothing, for ever.
     Hang,
+    /// It loads adapters and completes, and hangs when it is to unload one.
+    HangUnloading,
     /// Nobody listens.
     Away,
 }
@@ -79,6 +81,13 @@ fn answer(mut stream: TcpStream, misbehaviour: Misbehaviour) {
     };
     // The other side may be gone at any time; that is its business.
     let _ = match misbehaviour {
+        Misbehaviour::HangUnloading => match request.lines().next() {
+            Some(line) if line.contains("unload") => hang(),
+            Some(line) if line.contains("load") => {
+                stream.write_all(whole("200 OK", "Success").as_bytes())
+            }
+            _ => stream.write_all(whole("200 OK", choice!("[-0.5]")).as_bytes()),
+        },
         Misbehaviour::Echo(status) => stream.write_all(whole(status, &request).as_bytes()),
         Misbehaviour::Body(body) => stream.write_all(whole("200 OK", body).as_bytes()),
         Misbehaviour::Cut => {
@@ -86,11 +95,13 @@ fn answer(mut stream: TcpStream, misbehaviour: Misbehaviour) {
         }
         Misbehaviour::Noise => stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"),
         Misbehaviour::Endless => endless(&mut stream),
-        Misbehaviour::Hang | Misbehaviour::Away => {
-            std::thread::sleep(Duration::from_secs(3600));
-            Ok(())
-        }
+        Misbehaviour::Hang | Misbehaviour::Away => hang(),
     };
+}
+
+fn hang() -> std::io::Result<()> {
+    std::thread::sleep(Duration::from_secs(3600));
+    Ok(())
 }
 
 fn endless(stream: &mut TcpStream) -> std::io::Result<()> {

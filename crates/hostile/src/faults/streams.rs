@@ -64,6 +64,29 @@ const SAYING_WITH_LEAN: [&str; 3] = [
 const SERVING: [&str; 2] =
     ["serve --env metamath --database toy.mm --listen 127.0.0.1:0", "view study --port 0"];
 
+/// Those that take minutes and checkouts of other people's libraries.
+const ELSEWHERE: [&str; 2] = ["lean build", "lean trace"];
+
+/// Refuses to leave a command out: every one has a manual page.
+fn all_are_tried(world: &World) -> Result<()> {
+    world.run("man --out output/pages")?.ended(&[0]).map_err(anyhow::Error::msg)?;
+    let words = |text: &str| format!("{} ", text.replace('-', " "));
+    let lists = [&SAYING[..], &SAYING_WITH_LEAN, &SERVING, &ELSEWHERE];
+    let tried: Vec<String> = lists.concat().into_iter().map(words).collect();
+    for page in std::fs::read_dir(world.path("output/pages"))? {
+        let name = page?.file_name().to_string_lossy().into_owned();
+        let Some(name) = name.strip_suffix(".1").and_then(|it| it.strip_prefix("catamount-"))
+        else {
+            continue;
+        };
+        let name = words(name);
+        if !tried.iter().any(|arguments| arguments.starts_with(&name)) {
+            bail!("nobody tries `catamount {name}`: it belongs to a list in faults/streams.rs");
+        }
+    }
+    Ok(())
+}
+
 fn full() -> Result<Stdio> {
     Ok(OpenOptions::new().write(true).open("/dev/full")?.into())
 }
@@ -96,6 +119,7 @@ const STREAMS: [Stream; 4] = [
 /// Tries every command under every one of them.
 pub fn output(world: &World) -> Result<Vec<Row>> {
     world.fresh("output")?;
+    all_are_tried(world)?;
     let mut rows: Vec<Row> = STREAMS.iter().map(|stream| Row::new(stream.name)).collect();
     for arguments in SAYING {
         // In peace it succeeds, or the tries below say nothing.

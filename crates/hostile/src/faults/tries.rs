@@ -1,9 +1,11 @@
 //! The faults themselves.
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::faults::row::Row;
 use crate::faults::server::{KEY, MISBEHAVIOURS, Misbehaviour, serve};
@@ -67,13 +69,6 @@ fn only_errors(world: &World, folder: &str) -> Result<(), String> {
 pub fn hanging(world: &World) -> Result<Vec<Row>> {
     world.fresh("hanging")?;
     let url = serve(Misbehaviour::Hang)?;
-    let within = |ran: &Ran, seconds: u64| {
-        if ran.took <= Duration::from_secs(seconds) {
-            Ok(())
-        } else {
-            Err(format!("it took {:?}", ran.took))
-        }
-    };
     let mut timeout = Row::new("server hangs, --http-timeout 1");
     let ran = world.run(&asking(&url, "hanging/a.jsonl", "--http-timeout 1"))?;
     timeout.tried(ran.ended(&[2]).and_then(|()| within(&ran, 40)));
@@ -90,8 +85,79 @@ pub fn hanging(world: &World) -> Result<Vec<Row>> {
         let ran = wait(child)?;
         interrupt.tried(ran.ended(&[130]).and_then(|()| within(&ran, 10)));
     }
-    Ok(vec![timeout, limit, interrupt])
+    let mut unloading = Row::new("server hangs while it unloads an adapter");
+    let url = serve(Misbehaviour::HangUnloading)?;
+    let adapter = world.fresh("hanging/adapter")?;
+    std::fs::write(adapter.join("adapter_model.safetensors"), "what it holds")?;
+    let ran = world.run(&asking(&url, "hanging/d.jsonl", "--adapter hanging/adapter"))?;
+    unloading.tried(ran.ended(&[0]).and_then(|()| within(&ran, 30)));
+    Ok(vec![timeout, limit, interrupt, unloading])
 }
+
+fn within(ran: &Ran, seconds: u64) -> Result<(), String> {
+    match ran.took <= Duration::from_secs(seconds) {
+        true => Ok(()),
+        false => Err(format!("it took {:?}", ran.took)),
+    }
+}
+
+/// A prover elsewhere that stops in the middle, without a word: Ctrl-C and the time limit hold.
+pub fn stopped_provers(world: &World) -> Result<Vec<Row>> {
+    world.fresh("provers")?;
+    let mut interrupt = Row::new("prover elsewhere stops, one Ctrl-C");
+    let mut limit = Row::new("prover elsewhere stops, --time-limit 1");
+    for try_ in 0..2 {
+        let out = format!("provers/c{try_}.jsonl");
+        let (prover, child) = stopped(world, &out, "")?;
+        std::thread::sleep(Duration::from_secs(1));
+        signal(child.id(), "INT")?;
+        let ran = wait(child)?;
+        interrupt.tried(ran.ended(&[130]).and_then(|()| within(&ran, 10)));
+        end(prover)?;
+
+        let out = format!("provers/t{try_}.jsonl");
+        let (prover, child) = stopped(world, &out, "--time-limit 1")?;
+        let ran = wait(child)?;
+        limit.tried(ran.ended(&[0]).and_then(|()| within(&ran, 20)));
+        let said = outcomes(world, &out);
+        let timed = said.iter().any(|outcome| outcome == "time");
+        let wrong = said.iter().any(|outcome| outcome == "error");
+        limit.tried(if timed && !wrong { Ok(()) } else { Err(format!("{said:?}")) });
+        end(prover)?;
+    }
+    Ok(vec![interrupt, limit])
+}
+
+/// An evaluation whose prover is stopped once it has begun; the prover, and the evaluation.
+fn stopped(world: &World, out: &str, more: &str) -> Result<(Child, Child)> {
+    let mut prover =
+        world.command("serve --env metamath --database toy.mm --listen 127.0.0.1:0").spawn()?;
+    let mut line = String::new();
+    let said = prover.stdout.as_mut().context("no standard output")?;
+    BufReader::new(said).read_line(&mut line)?;
+    let address = line.trim().rsplit("http://").next().unwrap_or_default();
+    let child = world
+        .command(&format!(
+            "eval --provers {address} --theorems data/test.jsonl --policy ngram:data/test.jsonl \
+             --strategy mcts --budget 100000 --limit 4 --concurrency 4 --out {out} {more}"
+        ))
+        .spawn()?;
+    let manifest = world.path(out).with_extension("manifest.json");
+    let began = Instant::now();
+    while !manifest.exists() && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(prover.id(), "STOP")?;
+    Ok((prover, child))
+}
+
+fn end(mut prover: Child) -> Result<()> {
+    prover.kill()?;
+    prover.wait()?;
+    Ok(())
+}
+
+const EXTRACT: &str = "data metamath --database toy.mm --split 0,0,rest --out disk/data";
 
 /// A disk that fills up in the middle, and is given room again.
 pub fn full_disk(world: &World) -> Result<Row> {
@@ -102,18 +168,33 @@ pub fn full_disk(world: &World) -> Result<Row> {
     }
     let mut row = Row::new(name);
     world.fresh("disk")?;
-    for kibibytes in [4, 8, 16, 24] {
-        // In a mount namespace of its own: a disk this small, the evaluation, room, the evaluation.
+    row.tried(world.run("data convert data/test.jsonl converted.jsonl")?.ended(&[0]));
+    let evaluation = format!("{EVAL} --out disk/log.jsonl");
+    let same = "cmp disk/log.jsonl peace.jsonl";
+    let mut full = 0;
+    for (kibibytes, arguments, same) in [
+        (4, &*evaluation, same),
+        (8, &evaluation, same),
+        (16, &evaluation, same),
+        (24, &evaluation, same),
+        (8, EXTRACT, "cmp disk/data/test.jsonl data/test.jsonl"),
+        (16, EXTRACT, "cmp disk/data/test.jsonl data/test.jsonl"),
+        (4, "score --model model --device cpu data/test.jsonl --out disk/scores.jsonl", "true"),
+        (4, "data convert data/test.jsonl disk/t.jsonl", "cmp disk/t.jsonl converted.jsonl"),
+        (8, "data convert data/test.jsonl disk/t.parquet", "test -s disk/t.parquet"),
+        (64, "run run.toml --out disk/study --device cpu", "test -s disk/study/report/index.html"),
+    ] {
+        // In a mount namespace of its own: a disk this small, a command, room, the command again.
         let script = format!(
             "mount -t tmpfs -o size={kibibytes}k none disk || exit 77
              \"$@\"; first=$?
              mount -o remount,size=64m disk
              \"$@\"; second=$?
-             cmp disk/log.jsonl peace.jsonl || exit 78
+             {same} || exit 78
              echo first $first second $second"
         );
         let mut command = Command::new("unshare");
-        let inner = world.shell(&script, &format!("{EVAL} --out disk/log.jsonl"));
+        let inner = world.shell(&script, arguments);
         command.arg("-rm").arg(inner.get_program()).args(inner.get_args());
         command.current_dir(world.path("")).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -121,9 +202,12 @@ pub fn full_disk(world: &World) -> Result<Row> {
         if ran.code == Some(77) {
             return Ok(Row::skipped(name, "a tmpfs cannot be mounted here"));
         }
+        full += usize::from(ran.said.contains("first 2 second 0"));
         let fine = ran.said.contains("first 2 second 0") || ran.said.contains("first 0 second 0");
         row.tried(ran.ended(&[0]).and(if fine { Ok(()) } else { Err(ran.said) }));
     }
+    // A disk that is large enough shows nothing.
+    row.tried(if full >= 6 { Ok(()) } else { Err(format!("only {full} disks were full")) });
     Ok(row)
 }
 
@@ -208,19 +292,51 @@ pub fn signals(world: &World) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// How often extraction is killed.
+const KILLED: u64 = 20;
+
+/// What is left unfinished below a folder.
+fn left(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path()) {
+        if path.to_string_lossy().ends_with(".unfinished") {
+            found.push(path);
+        } else if path.is_dir() {
+            found.extend(left(&path));
+        }
+    }
+    found
+}
+
 /// Extraction killed at random moments leaves nothing behind once it has run to its end.
 fn killed_data(world: &World) -> Result<Row> {
     let mut row = Row::new("kill -KILL of data at random moments, then run");
     let extract = "data metamath --database toy.mm --split 0,0,rest --out killed/data";
     let folder = world.fresh("killed")?;
-    for number in 0..20 {
+    let peace = world.run(extract)?;
+    row.tried(peace.ended(&[0]));
+    let (mut killed, mut unfinished) = (0, 0);
+    for number in 0..KILLED {
+        world.fresh("killed")?;
         let child = world.command(extract).spawn()?;
-        let moment = Random::new("data", number).below(60) as u64;
-        std::thread::sleep(Duration::from_millis(moment));
+        let share = Random::new("data", number).below(1000) as f64 / 1000.0;
+        std::thread::sleep(peace.took.mul_f64(share));
         signal(child.id(), "KILL")?;
-        row.tried(wait(child)?.ended_by(&[KILL], &[0]));
+        let ran = wait(child)?;
+        killed += u64::from(ran.signal == Some(KILL));
+        row.tried(ran.ended_by(&[KILL], &[0]));
+        unfinished += left(&folder).len();
+        // Over what is left, and nothing of that stays.
+        row.tried(world.run(extract)?.ended(&[0]));
+        let left = left(&folder);
+        row.tried(if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) });
     }
-    row.tried(world.run(extract)?.ended(&[0]));
+    let met = 2 * killed >= KILLED && unfinished > 0;
+    row.tried(if met {
+        Ok(())
+    } else {
+        Err(format!("{killed} of {KILLED} were killed, {unfinished} files left unfinished"))
+    });
     let names = |path: std::path::PathBuf| -> Vec<String> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         let mut names: Vec<String> =

@@ -25,6 +25,16 @@ evaluation = { strategies = ["bfs"], budgets = [6] }
 [[objectives]]
 objective = "auto"
 "#;
+/// A study of seconds.
+const RUN: &str = r#"
+name = "run"
+model = { hidden = 16, layers = 1, vocab = 100, positions = 64, tokenizer = "symbols" }
+data = { environment = "metamath", database = "toy.mm", split = "0.6,0.2,0.2" }
+objectives = [{ objective = "ce" }]
+evaluation = { strategies = ["bfs"], budgets = [4], max_tokens = 4, trees = 0 }
+warm_up = { max_steps = 1, max_tokens = 64 }
+branch = { max_steps = 1, max_tokens = 64 }
+"#;
 /// A search that found a proof in Lean.
 const LEAN_LOG: &str = concat!(
     r#"{"theorem":"t","outcome":"proved","expansions":1,"tactics":["omega"],"valid":1,"#,
@@ -107,6 +117,7 @@ impl World {
         put("toy.mm", TOY)?;
         put("logp.jsonl", "{\"name\": \"t\", \"logp\": [-0.1, -4.6]}\n")?;
         put("tune.toml", TUNE)?;
+        put("run.toml", RUN)?;
         std::fs::create_dir(folder.path().join("library"))?;
         put("library/T.lean", "theorem t (a b : Nat) : a + b = b + a := by\n  omega\n")?;
         let statement = r#""name":"t","statement":"theorem t (a b : Nat) : a + b = b + a""#;

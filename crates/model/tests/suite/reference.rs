@@ -8,6 +8,8 @@ use catamount_search::{Policy, Request, Stream};
 
 use crate::tactics::{PLAIN, STATES, answers, model, tokenizer};
 
+// What counts and prints comparisons is for the programs that run on a GPU.
+#[allow(dead_code, unused_imports)]
 #[path = "../../../cuda/tests/cases/mod.rs"]
 mod cases;
 
