@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         ["train", folder, lose] => {
             child_train(Path::new(folder), lose.parse().unwrap_or(0), 1024, false)
         }
-        ["memory", folder] => child_train(Path::new(folder), 0, 1 << 27, false),
+        ["memory", folder] => child_train(Path::new(folder), 0, 1 << 24, false),
         ["nan", folder] => child_train(Path::new(folder), 0, 1024, true),
         ["sample"] => child_sample(),
         _ => Err("usage: gpu_faults [--require-gpu]".into()),

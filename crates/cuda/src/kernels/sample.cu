@@ -211,9 +211,13 @@ extern "C" __global__ void __launch_bounds__(1024)
     __syncthreads();
     if (threadIdx.x == 0) {
         bool is_scarce = chosen_scarce >= 0;
-        float logit = is_scarce ? kept[chosen_scarce] : row.logits[chosen];
+        float logit = is_scarce ? kept[chosen_scarce] : row.logits[chosen], own_logit = logit;
+        // Where nothing at all is left, the last token stands for it; it may have been taken out.
+        for (int i = first; own_logit == -INFINITY_F && i < end_scarce; i++) {
+            if (scarce[i] == chosen) own_logit = kept[i];
+        }
         tokens[blockIdx.x] = chosen;
-        log_p[blockIdx.x] = logit - row.top - (float)log(all);
+        log_p[blockIdx.x] = own_logit - row.top - (float)log(all);
         float w = expf((logit - row.top) * row.inverse_temperature), gone = is_scarce ? weights[chosen_scarce] : w;
         p[blockIdx.x] = temperature > 0 ? (float)(w / whole) : 1.0f;
         rest[blockIdx.x] = temperature > 0 ? (float)(fmax(total - gone, 0.0) / whole) : 0.0f;
