@@ -47,7 +47,7 @@ fn train_with(folder: &Path, script: &str) -> (Option<i32>, String) {
     use std::os::unix::fs::PermissionsExt;
     let binary = assert_cmd::cargo::cargo_bin("catamount");
     let wrapper = folder.join("wrapper");
-    let fails = r#"{ echo "the card has fallen off the bus" >&2; exit 3; }"#;
+    let fails = r#"{ echo "the card has fallen off the bus" >&2; exit 4; }"#;
     let script = script.replace("FAILS", fails);
     fs::write(&wrapper, format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", binary.display()))
         .unwrap();
@@ -86,7 +86,7 @@ fn what_fails_on_two_devices_is_a_failure() {
     let folder = folder_with("small.toml", SMALL);
     let (code, log) = train_with(folder.path(), "case \"$*\" in *'--only data'*) FAILS;; esac");
     assert_eq!((code, log.matches("it is done again on another").count()), (Some(2), 1), "{log}");
-    assert!(log.contains("exit status: 3: the card has fallen off the bus"), "{log}");
+    assert!(log.contains("exit status: 4: the card has fallen off the bus"), "{log}");
 }
 
 #[test]
