@@ -78,15 +78,19 @@ mod tests {
     #[test]
     fn every_file_under_results_reads() {
         let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
-        let mut read = 0;
-        for entry in std::fs::read_dir(results).unwrap() {
-            let path = entry.unwrap().path().join("experiment.toml");
-            if path.exists() {
-                Experiment::read(&path).unwrap_or_else(|error| panic!("{error}"));
-                read += 1;
+        let (mut folders, mut read) = (vec![results], 0);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|kind| kind == "toml") {
+                    Experiment::read(&path).unwrap_or_else(|error| panic!("{error}"));
+                    read += 1;
+                }
             }
         }
-        assert!(read > 0, "there are results");
+        assert!(read > 2, "there are results, and a folder of several studies");
     }
 
     #[test]

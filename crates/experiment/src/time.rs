@@ -19,6 +19,9 @@ pub(crate) struct Sampled {
     pub tokens: u64,
     pub prompts: u64,
     pub prompt_tokens: u64,
+    /// Tokens of prompts that began another prompt in the cache.
+    #[serde(default)]
+    pub known_tokens: u64,
     /// Seconds in which the device had a step to compute.
     pub device: f64,
     /// Seconds of sampling.
@@ -32,6 +35,7 @@ impl From<catamount_model::Work> for Sampled {
             tokens: work.tokens,
             prompts: work.prompts,
             prompt_tokens: work.prompt_tokens,
+            known_tokens: work.known_tokens,
             device: work.device.as_secs_f64(),
             total: work.total.as_secs_f64(),
         }
@@ -57,6 +61,7 @@ impl Sampled {
             tokens: before.tokens + self.tokens,
             prompts: before.prompts + self.prompts,
             prompt_tokens: before.prompt_tokens + self.prompt_tokens,
+            known_tokens: before.known_tokens + self.known_tokens,
             device: before.device + self.device,
             total: before.total + self.total,
         };
@@ -107,7 +112,7 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
         if let Some(s) = Sampled::read(&folder.join(trained.sampling())) {
             searching += s.total;
             models += &format!(
-                "| {} | {:.1} | {:.0} % | {} | {:.0} | {:.0} k | {} | {:.0} |\n",
+                "| {} | {:.1} | {:.0} % | {} | {:.0} | {:.0} k | {} | {:.0} | {:.0} % |\n",
                 trained.name(),
                 s.total,
                 100.0 * s.device / s.total.max(1e-9),
@@ -116,6 +121,7 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
                 s.tokens as f64 / s.total.max(1e-9) / 1e3,
                 s.prompts,
                 s.prompt_tokens as f64 / s.prompts.max(1) as f64,
+                100.0 * s.known_tokens as f64 / s.prompt_tokens.max(1) as f64,
             );
         }
     }
@@ -129,9 +135,10 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
              threads busy |\n\
              |---|---|---|---|---|---|---|---|\n";
     text += &cells;
-    text += "\n| model | sampling s | device busy | decoding steps | rows a step | tokens/s | \
-     prompts | tokens a prompt |\n\
-             |---|---|---|---|---|---|---|---|\n";
+    text += "\nKnown: tokens that another prompt in the cache began with, computed again.\n\n\
+             | model | sampling s | device busy | decoding steps | rows a step | tokens/s | \
+     prompts | tokens a prompt | of these known |\n\
+             |---|---|---|---|---|---|---|---|---|\n";
     text + &models
 }
 
