@@ -95,7 +95,7 @@ impl Environment {
     ) -> PyResult<(bool, Vec<String>, String)> {
         let theorem: Theorem = serde_json::from_str(theorem).map_err(shape_error)?;
         match py.detach(|| self.0.check(&theorem, &tactics)).map_err(fault)? {
-            Checked::Proved { axioms } => Ok((true, axioms, String::new())),
+            Checked::Proved { axioms, .. } => Ok((true, axioms, String::new())),
             Checked::Refused { reason } => Ok((false, Vec::new(), reason)),
         }
     }

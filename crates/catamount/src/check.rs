@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             )
         })?;
         let (verdict, reason, axioms) = match environment.check(&claim.theorem, &claim.tactics) {
-            Ok(Checked::Proved { axioms }) => ("proved", None, axioms),
+            Ok(Checked::Proved { axioms, .. }) => ("proved", None, axioms),
             Ok(Checked::Refused { reason }) => ("refused", Some(reason), Vec::new()),
             Err(fault) => {
                 errors += 1;

@@ -164,6 +164,19 @@ impl LeanArguments {
         }
         Ok(options)
     }
+
+    /// Provers elsewhere have settings of their own; a second kernel that was asked for here must
+    /// be among them.
+    pub fn has_kernel(&self, elsewhere: &impl Environment) -> Result<()> {
+        let theirs = elsewhere.identity();
+        if self.trust.kernel == Kernel::Nanoda && theirs.get("second kernel") != Some("nanoda") {
+            bail!(
+                "the provers elsewhere judge without nanoda: start them with `catamount serve \
+                 --kernel nanoda`, or leave out --kernel here"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// A limit on time, by the flag that sets it.

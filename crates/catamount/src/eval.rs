@@ -82,7 +82,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let time_limit = search.time_limit()?;
     let environment: Arc<dyn Environment> = match &arguments.provers {
-        Some(addresses) => Arc::new(Remote::connect(addresses.clone(), None)?),
+        Some(addresses) => {
+            let remote = Remote::connect(addresses.clone(), None)?;
+            arguments.environment.lean.has_kernel(&remote)?;
+            Arc::new(remote)
+        }
         None => arguments.environment.open()?,
     };
     let concurrency = arguments.concurrency;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use catamount_evaluate::log::Outcome;
@@ -18,7 +18,8 @@ enum Format {
     /// Lean text that a person can paste; needs --theorems.
     Lean,
     /// Lean's terms, for other people's kernels: a file for each proof, with everything it rests
-    /// on, in the format of lean4export 3.1; needs --theorems and --out.
+    /// on, in the format of lean4export 3.1, and beside it nanoda's settings; needs --theorems and
+    /// --out.
     Lean4export,
 }
 
@@ -108,7 +109,8 @@ impl Theorems {
     }
 }
 
-/// Writes each proof as a file that a kernel can judge by itself.
+/// Writes each proof as a file that a kernel can judge by itself, with the settings for it beside.
+/// One that cannot be written does not keep the others back.
 fn terms(arguments: &Arguments, proofs: &[(String, Vec<String>)]) -> Result<()> {
     let theorems = Theorems::read(arguments)?;
     let folder = arguments
@@ -116,17 +118,35 @@ fn terms(arguments: &Arguments, proofs: &[(String, Vec<String>)]) -> Result<()> 
         .as_ref()
         .context("--format lean4export needs --out, the folder to write its files to")?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let lean = catamount_lean::Lean::new(arguments.lean.options()?)?;
+    let options = arguments.lean.options()?;
+    let lean = catamount_lean::Lean::new(options.clone())?;
+    let write = |path: &Path, text: &str| {
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    let certificate = |name: &str, tactics: &[String]| {
+        lean.certificate(theorems.get(name)?, tactics)?
+            .map_err(|why| anyhow::anyhow!("no proof of it is written: {why}"))
+    };
+    let mut failed = 0;
     for (name, tactics) in proofs {
-        let certificate = lean
-            .certificate(theorems.get(name)?, tactics)
-            .map_err(|fault| anyhow::anyhow!("theorem {name}: {fault}"))?
-            .map_err(|why| anyhow::anyhow!("theorem {name}: no proof of it is written: {why}"))?;
+        let certificate = match certificate(name, tactics) {
+            Ok(certificate) => certificate,
+            Err(why) => {
+                eprintln!("theorem {name}: {why:#}");
+                failed += 1;
+                continue;
+            }
+        };
         let path = folder.join(format!("{}.ndjson", name.replace('/', "_")));
-        std::fs::write(&path, &certificate.text)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        let stated = certificate.library_statements.len();
-        println!("{}: relative to {stated} library statements", path.display());
+        write(&path, &certificate.text)?;
+        let settings = serde_json::to_string_pretty(&certificate.kernel_settings(&options))?;
+        write(&path.with_extension("config.json"), &settings)?;
+        let stated = &certificate.library_statements;
+        println!("{}: relative to {} library statements", path.display(), stated.len());
+        stated.iter().for_each(|name| println!("  {name}"));
+    }
+    if failed > 0 {
+        bail!("{failed} of {} proofs were not written", proofs.len());
     }
     Ok(())
 }

@@ -92,6 +92,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             for tactic in &record.tactics {
                 println!("  {tactic}");
             }
+            if !record.note.is_empty() {
+                println!("{}", record.note);
+            }
+            if !record.relative_to.is_empty() {
+                println!("relative to {}", record.relative_to.join(", "));
+            }
         }
         Outcome::Error => bail!("{}", record.reason.as_deref().unwrap_or("the prover failed")),
         Outcome::Budget => println!("not proved within {} expansions", record.expansions),

@@ -83,6 +83,9 @@ fn lean_elsewhere_is_lean() {
     assert_eq!(read(folder, "remote.jsonl"), read(folder, "local.jsonl"));
     assert_eq!(trees(folder, "remote"), trees(folder, "local"));
     assert!(read(folder, "local.jsonl").contains("\"proved\""));
+    // A kernel that was asked for is not left out in silence.
+    let asked = format!("{search} --kernel nanoda --provers {} --out x.jsonl", service.address);
+    assert!(refused(folder, &asked).contains("judge without nanoda"));
 }
 
 #[test]

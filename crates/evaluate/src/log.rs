@@ -59,6 +59,12 @@ pub struct Record {
     /// Axioms that the proof rests on, where the prover names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub axioms: Vec<String>,
+    /// What the check of the proof does not vouch for, and what a second kernel said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// Library statements that a second kernel had to take on trust.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relative_to: Vec<String>,
     /// Number of steps of the demonstrated proof, where the pool's file has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demonstrated: Option<usize>,

@@ -64,6 +64,8 @@ pub(crate) struct Proof {
     counts: Counts,
     /// Of the proof that was found.
     axioms: Vec<String>,
+    note: String,
+    relative_to: Vec<String>,
     tree: Option<TreeRecord>,
 }
 
@@ -119,6 +121,8 @@ impl Proof {
             patience,
             counts: Counts { prover, ..Counts::default() },
             axioms: Vec::new(),
+            note: String::new(),
+            relative_to: Vec::new(),
             tree,
         };
         (Box::new(proof).ask(), prover)
@@ -248,8 +252,8 @@ impl Proof {
                 let checked = environment.check_within(&self.theorem, &proof, &self.patience);
                 self.counts.prover += asked.elapsed();
                 match checked? {
-                    Checked::Proved { axioms } => {
-                        self.axioms = axioms;
+                    Checked::Proved { axioms, note, relative_to } => {
+                        (self.axioms, self.note, self.relative_to) = (axioms, note, relative_to);
                         (Answer::Proved, None, String::new())
                     }
                     Checked::Refused { reason } => {
@@ -333,6 +337,8 @@ impl Proof {
             expansions: self.search.expansions(),
             tactics,
             axioms: self.axioms,
+            note: self.note,
+            relative_to: self.relative_to,
             demonstrated: self.demonstrated,
             valid: self.counts.valid,
             rejected: self.counts.rejected,
@@ -402,6 +408,8 @@ fn failed(
         expansions: 0,
         tactics: Vec::new(),
         axioms: Vec::new(),
+        note: String::new(),
+        relative_to: Vec::new(),
         demonstrated,
         valid: 0,
         rejected: 0,

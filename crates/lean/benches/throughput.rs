@@ -74,7 +74,7 @@ fn afresh(options: &Options, theorem: &Theorem, tactics: &[String]) -> Result<Ch
     let lean = Lean::new(Options { workers: 1, ..options.clone() })
         .map_err(|error| Fault(error.to_string()))?;
     Ok(match lean.terms(theorem, tactics)? {
-        Ok(_) => Checked::Proved { axioms: Vec::new() },
+        Ok(_) => Checked::proved(Vec::new()),
         Err(reason) => Checked::Refused { reason },
     })
 }
@@ -108,7 +108,7 @@ fn verdicts(lean: &Lean) -> [f64; 4] {
     let ruled = || {
         let ruling = lean.rule(&claim).expect("the judge lives");
         match ruling.verdict {
-            RulingVerdict::Proved => Checked::Proved { axioms: ruling.axioms },
+            RulingVerdict::Proved => Checked::proved(ruling.axioms),
             _ => Checked::Refused { reason: ruling.reason },
         }
     };

@@ -79,6 +79,11 @@ function guardFiles(FS, NODEFS, isWritable) {
     const original = ops[name];
     ops[name] = (...args) => (isWritable(folderOf(nodeOf(...args))) ? original(...args) : refuse(READ_ONLY));
   };
+  // Nothing is marked: the kernel refuses that to provers, and the runtime asks for it whenever it makes a file.
+  for (const ops of [NODEFS.node_ops, NODEFS.stream_ops]) {
+    const setattr = ops.setattr;
+    if (setattr) ops.setattr = (of, attr) => (attr.size === undefined ? undefined : setattr(of, { size: attr.size }));
+  }
   for (const name of ["setattr", "mknod", "rename", "unlink", "rmdir", "symlink"]) guard(NODEFS.node_ops, name, (node) => node);
   for (const name of ["setattr", "write", "msync"]) guard(NODEFS.stream_ops, name, (stream) => stream.node);
 

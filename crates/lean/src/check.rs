@@ -29,16 +29,13 @@ pub(crate) struct Verified {
     pub checked: Checked,
     /// Whether the library's own proofs could be looked into for axioms.
     pub all_axioms_seen: bool,
-    /// What of the library a second kernel had to take on trust.
-    pub relative_to: Vec<String>,
     /// What a stranger's header assumes beside what the statement says.
     pub hypotheses: Vec<String>,
 }
 
 impl Verified {
     fn new(checked: Checked, all_axioms_seen: bool) -> Verified {
-        let (relative_to, hypotheses) = (Vec::new(), Vec::new());
-        Verified { checked, all_axioms_seen, relative_to, hypotheses }
+        Verified { checked, all_axioms_seen, hypotheses: Vec::new() }
     }
 
     pub fn refused(reason: String) -> Verified {
@@ -72,7 +69,11 @@ impl Lean {
             },
         };
         let verified = self.judge_terms(place, target, &terms)?;
-        self.second_opinion(place, target, &terms, verified)
+        let mut verified = self.second_opinion(place, target, &terms, verified)?;
+        if let Checked::Proved { note, relative_to, .. } = &mut verified.checked {
+            *note = self.note(verified.all_axioms_seen, relative_to);
+        }
+        Ok(verified)
     }
 
     /// Has a prover replay the tactics. What it hands over is a claim, and the inner error is why
@@ -237,7 +238,7 @@ impl Lean {
         axioms.dedup();
         let checked = match disallowed(&axioms, &self.options.allowed_axioms) {
             Some(reason) => Checked::Refused { reason },
-            None => Checked::Proved { axioms },
+            None => Checked::proved(axioms),
         };
         Verified {
             hypotheses: challenge.hypotheses.into_iter().map(|h| h.text).collect(),
@@ -269,14 +270,14 @@ impl Lean {
             self.locate(&theorem, Owner::Stranger).map_err(|e| Fault(e.to_string()))?;
         Ok(match self.check_at(&place, &target, &claim.tactics) {
             Ok(verified) => match verified.checked {
-                Checked::Proved { axioms } => Ruling {
+                Checked::Proved { axioms, note, relative_to } => Ruling {
                     name: claim.name.clone(),
                     verdict: RulingVerdict::Proved,
                     reason: String::new(),
                     axioms,
                     hypotheses: verified.hypotheses,
-                    note: self.note(verified.all_axioms_seen, &verified.relative_to),
-                    relative_to: verified.relative_to,
+                    note,
+                    relative_to,
                 },
                 Checked::Refused { reason } => Ruling::refused(&claim.name, reason),
             },

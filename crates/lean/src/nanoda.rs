@@ -236,9 +236,10 @@ impl Lean {
         place: &Place,
         target: &Target,
         terms: &str,
-        first: Verified,
+        mut first: Verified,
     ) -> Result<Verified, Fault> {
-        if self.options.kernel == Kernel::Lean || !matches!(first.checked, Checked::Proved { .. }) {
+        let Checked::Proved { relative_to, .. } = &mut first.checked else { return Ok(first) };
+        if self.options.kernel == Kernel::Lean {
             return Ok(first);
         }
         let certificate = match self.certificate_at(place, target, terms)? {
@@ -246,7 +247,10 @@ impl Lean {
             Err(why) => return Ok(Verified::refused(why)),
         };
         Ok(match certificate.put_to_nanoda(&self.options)? {
-            Ok(_) => Verified { relative_to: certificate.library_statements, ..first },
+            Ok(_) => {
+                *relative_to = certificate.library_statements;
+                first
+            }
             Err(why) => Verified::refused(format!("kernel: (nanoda) {why}")),
         })
     }

@@ -75,7 +75,7 @@ impl Metamath {
             .find(label, statement)
             .and_then(|theorem| check::check(&self.database, theorem, tactics));
         match checked {
-            Ok((_, rests_on)) => Checked::Proved { axioms: rests_on.listed() },
+            Ok((_, rests_on)) => Checked::proved(rests_on.listed()),
             Err(reason) => Checked::Refused { reason },
         }
     }

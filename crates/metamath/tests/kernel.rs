@@ -63,10 +63,7 @@ fn a_theorem_that_is_its_own_hypothesis_needs_no_tactic() {
     let environment = Metamath::new(toy());
     assert_eq!(open(&environment, "idi").root(), "$e ph");
     assert!(reason("idi", "ax-1").contains("nothing is left"));
-    assert_eq!(
-        environment.check(&theorem("idi"), &[]).unwrap(),
-        Checked::Proved { axioms: vec![] }
-    );
+    assert_eq!(environment.check(&theorem("idi"), &[]).unwrap(), Checked::proved(vec![]));
 }
 
 #[test]
@@ -185,7 +182,7 @@ fn unfinished_and_overlong_proofs_are_refused() {
 fn the_axioms_below_a_proof_are_reported() {
     let checked =
         Metamath::new(toy()).check(&theorem("a1d"), &tactics(&["syl $ ps ps", "ax-1"])).unwrap();
-    assert_eq!(checked, Checked::Proved { axioms: tactics(&["ax-mp", "ax-1", "ax-2"]) });
+    assert_eq!(checked, Checked::proved(tactics(&["ax-mp", "ax-1", "ax-2"])));
 }
 
 #[test]

@@ -48,11 +48,11 @@ fn an_unproved_lemma_proves_nothing() {
         assert!(reason.contains(&format!("rests on `{culprit}`")), "{reason}");
     }
     let sound = environment.check(&theorem("fine"), &tactics(&["ax-1"])).unwrap();
-    assert_eq!(sound, Checked::Proved { axioms: tactics(&["ax-1"]) });
+    assert_eq!(sound, Checked::proved(tactics(&["ax-1"])));
     // A theorem without a proof may still be proved.
     let own = Metamath::new(with("todo $p |- ( ph -> ( ps -> ph ) ) $= ? $."));
     let found = own.check(&theorem("todo"), &tactics(&["ax-1"])).unwrap();
-    assert_eq!(found, Checked::Proved { axioms: tactics(&["ax-1"]) });
+    assert_eq!(found, Checked::proved(tactics(&["ax-1"])));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn whoever_allows_unproved_lemmas_sees_them_in_the_verdict() {
     let environment = Metamath::new(with(UNPROVED).allowing_unproved(true));
     assert!(environment.describe().contains("unproved ones allowed"));
     let checked = environment.check(&theorem("goal"), &tactics(&["wrong"])).unwrap();
-    assert_eq!(checked, Checked::Proved { axioms: tactics(&["bad (without a proof)"]) });
+    assert_eq!(checked, Checked::proved(tactics(&["bad (without a proof)"])));
 }
 
 #[test]

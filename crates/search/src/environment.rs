@@ -56,12 +56,23 @@ pub enum Checked {
     Proved {
         /// Axioms it rests on, where the prover reports them.
         axioms: Vec<String>,
+        /// What the check does not vouch for, and what a second kernel said; often nothing.
+        note: String,
+        /// Library statements that a second kernel had to take on trust.
+        relative_to: Vec<String>,
     },
     /// It does not.
     Refused {
         /// Why not.
         reason: String,
     },
+}
+
+impl Checked {
+    /// It stands, and that is all there is to say.
+    pub fn proved(axioms: Vec<String>) -> Checked {
+        Checked::Proved { axioms, note: String::new(), relative_to: Vec::new() }
+    }
 }
 
 /// How a prover was set up: its name, and settings that the prover of that name understands. Paths

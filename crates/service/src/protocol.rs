@@ -107,6 +107,12 @@ pub enum Judgement {
     Proved {
         /// What it rests on.
         axioms: Vec<String>,
+        /// What is not vouched for, and what a second kernel said.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        note: String,
+        /// Library statements that a second kernel had to take on trust.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        relative_to: Vec<String>,
     },
     /// It does not.
     Refused {
@@ -118,7 +124,9 @@ pub enum Judgement {
 impl From<Checked> for Judgement {
     fn from(checked: Checked) -> Self {
         match checked {
-            Checked::Proved { axioms } => Judgement::Proved { axioms },
+            Checked::Proved { axioms, note, relative_to } => {
+                Judgement::Proved { axioms, note, relative_to }
+            }
             Checked::Refused { reason } => Judgement::Refused { reason },
         }
     }
@@ -127,7 +135,9 @@ impl From<Checked> for Judgement {
 impl From<Judgement> for Checked {
     fn from(judgement: Judgement) -> Self {
         match judgement {
-            Judgement::Proved { axioms } => Checked::Proved { axioms },
+            Judgement::Proved { axioms, note, relative_to } => {
+                Checked::Proved { axioms, note, relative_to }
+            }
             Judgement::Refused { reason } => Checked::Refused { reason },
         }
     }
@@ -196,7 +206,12 @@ mod tests {
             assert_eq!(Verdict::from(serde_json::from_str::<Ran>(&text).unwrap()), verdict);
         }
         let checks = [
-            Checked::Proved { axioms: vec!["propext".into()] },
+            Checked::proved(vec!["propext".into()]),
+            Checked::Proved {
+                axioms: Vec::new(),
+                note: "nanoda agrees".into(),
+                relative_to: vec!["And.left".into()],
+            },
             Checked::Refused { reason: "sorry".into() },
         ];
         for checked in checks {

@@ -82,7 +82,7 @@ impl Environment for ProofTree {
             };
         }
         Ok(match at {
-            Leads::Proved => Checked::Proved { axioms: Vec::new() },
+            Leads::Proved => Checked::proved(Vec::new()),
             _ => Checked::Refused { reason: "the tactics do not end in a proof".into() },
         })
     }

@@ -130,7 +130,7 @@ impl<'a> Provers<'a> {
 /// A proof, which must rest on what its record says.
 fn judged(theorem: &Theorem, record: &Record, environment: &dyn Environment) -> Result<(), String> {
     let axioms = match environment.check(theorem, &record.tactics) {
-        Ok(Checked::Proved { axioms }) => axioms,
+        Ok(Checked::Proved { axioms, .. }) => axioms,
         Ok(Checked::Refused { reason }) => return Err(format!("no proof: {reason}")),
         Err(fault) => return Err(format!("the prover failed: {fault}")),
     };

@@ -157,7 +157,7 @@ fn theorems_open_on_compiled_modules_and_proofs_are_judged_on_them() {
     assert!(matches!(session.apply(StateId(0), "exact top n"), Ok(Verdict::Rejected { .. })));
     let tactics = ["rw [from_base, from_base]", "omega"].map(String::from);
     match lean.check(&top, &tactics).unwrap() {
-        Checked::Proved { axioms } => {
+        Checked::Proved { axioms, .. } => {
             assert!(!axioms.contains(&"sorryAx".to_owned()), "{axioms:?}")
         }
         refused => panic!("{refused:?}"),

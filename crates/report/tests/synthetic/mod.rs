@@ -151,6 +151,8 @@ pub fn record(name: &str, objective: &str, strategy: &str, budget: u64, seed: u6
         expansions: spent,
         tactics: if proved { demonstrated(name) } else { Vec::new() },
         axioms: Vec::new(),
+        note: String::new(),
+        relative_to: Vec::new(),
         demonstrated: Some(p.len()),
         valid: spent * 2 / 5,
         rejected: spent - spent * 2 / 5,
