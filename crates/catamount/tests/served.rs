@@ -171,7 +171,7 @@ fn a_study_whose_searches_failed_is_not_done() {
     let held = BTreeSet::from(["the-one".to_owned()]);
     let (url, _) = serve(move |_, asked| match shared.load(Ordering::SeqCst) {
         // It is asked for its models, and has no list of them.
-        true if asked.body.is_empty() => "{}".to_owned(),
+        true if asked.body.is_empty() => respond("404 Not Found", "{}"),
         true => completion(&asked.path, &serde_json::from_str(&asked.body).unwrap(), &held),
         false => String::new(),
     });
