@@ -5,7 +5,7 @@ CARGO ?= cargo
 export CATAMOUNT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
 .PHONY: help build install wheel docs screenshots demo test lint bench test-integrations test-cluster \
-  setup-demo setup-test fuzz fuzz-terms verdicts faults
+  setup-demo setup-test fuzz fuzz-terms verdicts faults kills
 
 help:
 	@echo 'make demo               the main job on the embedded prover: train, search, report (about ten minutes on two cores)'
@@ -20,6 +20,7 @@ help:
 	@echo 'make fuzz               100,000 mutated files against every parser (minutes)'
 	@echo 'make fuzz-terms         altered Lean proofs, judged here and by nanoda (20 minutes)'
 	@echo 'make verdicts           4,000 mutated Metamath databases and proofs, judged here and by metamath'
+	@echo 'make kills              a study that is killed fifty times, against one that was left alone'
 	@echo 'make faults             the program among failures that are not its own: servers, disks, limits, signals'
 	@echo 'make lint               formatting and lints alone'
 
@@ -85,3 +86,7 @@ verdicts: setup-demo
 faults: setup-demo build
 	@scripts/install.sh faketime:faketime || echo 'without faketime, the clock stays as it is'
 	$(CARGO) run --release -p catamount-hostile --bin faults
+
+kills: setup-demo
+	CATAMOUNT_KILLS=$${CATAMOUNT_KILLS:-50} \
+	  $(CARGO) test --release --workspace --test interrupted killed -- --nocapture

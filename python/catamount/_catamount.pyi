@@ -7,6 +7,7 @@ __version__: str
 OBJECTIVES: list[str]
 STRATEGIES: list[str]
 FORMAT: int
+LAYOUT: tuple[str, str, str]
 CONCURRENCY: int
 BATCH: int
 

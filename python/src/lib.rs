@@ -7,6 +7,7 @@
 
 use catamount_evaluate::Workload;
 use catamount_search::StrategyKind;
+use catamount_traces::SEPARATOR;
 use pyo3::prelude::*;
 
 mod card;
@@ -32,6 +33,9 @@ fn _catamount(module: &Bound<'_, PyModule>) -> PyResult<()> {
     )?;
     module.add("STRATEGIES", StrategyKind::ALL.map(StrategyKind::name).to_vec())?;
     module.add("FORMAT", catamount_evaluate::FORMAT)?;
+    // The separator and the end of our own tokenizers, and the separator as text.
+    let separators = (catamount_model::SEPARATOR, catamount_model::END, SEPARATOR);
+    module.add("LAYOUT", separators)?;
     module.add("CONCURRENCY", Workload::CONCURRENCY)?;
     module.add("BATCH", Workload::BATCH)?;
     module.add_class::<dual::Dual>()?;

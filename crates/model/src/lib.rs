@@ -56,4 +56,4 @@ pub use names::{Piece, peft_name, pieces};
 pub use parameter::Parameter;
 pub use peft::{load_adapter, save_adapter};
 pub use reference::Reference;
-pub use tokenizer::Tokenizer;
+pub use tokenizer::{END, SEPARATOR, Tokenizer};

@@ -17,8 +17,10 @@ use tokenizers::{AddedToken, Tokenizer as Inner};
 use crate::checkpoint::write_whole;
 use crate::{Error, Result};
 
-const SEPARATOR: &str = "<|tactic|>";
-const END: &str = "<|end|>";
+/// The separator of our own tokenizers.
+pub const SEPARATOR: &str = "<|tactic|>";
+/// The end of a tactic to our own tokenizers.
+pub const END: &str = "<|end|>";
 /// End-of-text tokens of the known families, the first that exists is meant.
 const KNOWN_ENDS: [&str; 6] =
     ["<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "</s>", "<eos>"];

@@ -6,11 +6,12 @@ from typing import Any, Iterable, Sequence
 
 from torch.utils.data import Dataset
 
+from .. import _catamount
 from ..traces import Trace
 
 __all__ = ["Layout", "TraceDataset"]
 
-OWN_SEPARATOR, OWN_END, SEPARATOR_TEXT = "<|tactic|>", "<|end|>", ":::"
+OWN_SEPARATOR, OWN_END, SEPARATOR_TEXT = _catamount.LAYOUT
 
 
 class Layout:
