@@ -79,7 +79,8 @@ pub(super) fn objectives(
             if prior == PriorChoice::Fitted {
                 for budget in choice.budgets(&evaluation.budgets) {
                     let fit = Fit::of(&choice, evaluation, budget);
-                    fit.map_err(|error| setting(&key("prior"), error))?;
+                    let fit = fit.map_err(|error| setting(&key("prior"), error))?;
+                    whole(&key("prior"), &fit)?;
                 }
             }
             choices.push(choice);
@@ -89,6 +90,20 @@ pub(super) fn objectives(
         return refuse("objectives", "has only `auto`; at least { objective = \"ce\" } is needed");
     }
     Ok(choices)
+}
+
+/// A surrogate is fitted to log p of the whole distribution, and scores know no other.
+fn whole(key: &str, fit: &Fit) -> Checked<()> {
+    match fit.trials.iter().map(|trial| trial.deployment.top_p()).find(|top_p| *top_p < 1.0) {
+        Some(top_p) => refuse(
+            key,
+            format!(
+                "is \"fitted\", and evaluation.search.top_p is {top_p}: the probabilities that a \
+                 surrogate is fitted to are those of all tactics; leave one of them out"
+            ),
+        ),
+        None => Ok(()),
+    }
 }
 
 /// `auto` makes its own candidates, and there is one of it.

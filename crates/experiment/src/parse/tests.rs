@@ -300,6 +300,16 @@ fn what_is_no_number_is_in_no_range() {
 }
 
 #[test]
+fn a_surrogate_is_fitted_to_whole_distributions() {
+    let fitted = SHORT.replace("\"ce\"", "\"bfs\"\nprior = \"fitted\"");
+    let with =
+        |top_p: &str| format!("{fitted}strategies = [\"bfs\"]\nsearch = {{ top_p = {top_p} }}\n");
+    Experiment::parse(&with("1.0"), "short.toml").unwrap();
+    let refusal = refusal(&with("0.9"));
+    assert!(refusal.contains("objectives[0].prior: is \"fitted\", and"), "{refusal}");
+}
+
+#[test]
 fn a_server_samples_adapters_and_nothing_else() {
     let served = format!("{SHORT}\n[policy]\nurl = \"http://127.0.0.1:8000\"\nconcurrency = 64\n");
     assert!(refusal(&served).contains("policy: a server serves one base"), "{}", refusal(&served));
