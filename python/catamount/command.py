@@ -5,12 +5,14 @@ this interpreter.
 from __future__ import annotations
 
 import collections
+import os
 import signal
 import subprocess
 import sys
 from typing import Sequence
 
 from . import _catamount
+from .node import beside
 
 __all__ = ["main"]
 
@@ -23,6 +25,11 @@ def main() -> None:
     # Python notes a Ctrl-C for when it runs again, which is when the command has ended. The command
     # minds it itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A study's other processes are this command, too. Of the interpreter the program would know the
+    # real path only, which is outside the environment that the package is in.
+    command = beside()
+    if command is not None:
+        os.environ.setdefault("CATAMOUNT_PROGRAM", command)
     sys.exit(_catamount.command_line(["catamount", *sys.argv[1:]]))
 
 

@@ -26,6 +26,9 @@ all of them, but then it says a line now and then.
 
 CARDS = "CUDA_VISIBLE_DEVICES"
 
+GRACE = 6.0
+"""How long a process of Ray's outlives its node, in seconds, and a little more."""
+
 UNFINISHED = 3
 """The program's exit status where a task is done but for searches that ended in errors."""
 
@@ -45,13 +48,14 @@ def sound(path: str, content: bytes, known: str) -> bytes:
     return content
 
 
+def beside() -> str | None:
+    """The `catamount` command that came with this package, beside its Python."""
+    return shutil.which("catamount", path=os.path.dirname(sys.executable))
+
+
 def installed() -> str | None:
-    """The `catamount` command that came with this package, beside its Python, on the PATH or not;
-    else one that is.
-    """
-    return shutil.which("catamount", path=os.path.dirname(sys.executable)) or shutil.which(
-        "catamount"
-    )
+    """The command beside this Python, on the PATH or not; else one that is."""
+    return beside() or shutil.which("catamount")
 
 
 def program_here(program: list[str]) -> list[str]:
@@ -173,6 +177,10 @@ def work(
         if own is not None:
             shutil.rmtree(own, ignore_errors=True)
     seconds = time.monotonic() - begun
+    if code == -signal.SIGKILL:
+        # It may have gone down with its node. Then nobody is left to say so in a moment, and the
+        # task is done again elsewhere.
+        time.sleep(GRACE)
     words = "".join(said)[-2000:]
     yield {
         "code": code,

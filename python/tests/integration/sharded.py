@@ -2,6 +2,7 @@
 (accelerate's FSDP); test_hf.py starts it through torch.distributed.run and compares.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -42,6 +43,8 @@ if trainer.is_world_process_zero():
         "held": held,
     }
     torch.save(found, out)
-# Left to Python's end, the threads of the group may outlive what they use, and the process aborts.
+# Left to Python's end, threads of the group, or of the step, may outlive what they use, and the
+# process aborts.
 torch.distributed.barrier()
 torch.distributed.destroy_process_group()
+os._exit(0)

@@ -168,14 +168,15 @@ def timed(address, name, experiment="study.toml"):
     run = subprocess.Popen(
         arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    tasks, begun, ended = [], 0.0, 0.0
+    tasks, said, begun, ended = [], [], 0.0, 0.0
     for line in run.stderr:
+        said.append(line)
         found = ENDED.match(line.strip())
         if found:
             tasks.append(float(found.group(1)))
             ended = time.monotonic()
             begun = begun or ended - tasks[0]
-    assert run.wait() == 0, f"the study failed on {name}"
+    assert run.wait() == 0, f"the study failed on {name}: {''.join(said[-20:])}"
     return ended - begun, tasks
 
 

@@ -1,5 +1,6 @@
 """Training on as many processes as torch.distributed.run starts, for test_hf.py to compare."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,8 @@ if step.is_world_process_zero():
         "course": losses(course),
     }
     torch.save(found, out)
-# Left to Python's end, the threads of the group may outlive what they use, and the process aborts.
+# Left to Python's end, threads of the group, or of the step, may outlive what they use, and the
+# process aborts.
 torch.distributed.barrier()
 torch.distributed.destroy_process_group()
+os._exit(0)
