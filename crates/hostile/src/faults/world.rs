@@ -23,6 +23,9 @@ data = { environment = "metamath", database = "toy.mm", split = "0.6,0.2,0.2" }
 evaluation = { strategies = ["bfs"], budgets = [6] }
 
 [[objectives]]
+objective = "ce"
+
+[[objectives]]
 objective = "auto"
 "#;
 /// A study of seconds.
