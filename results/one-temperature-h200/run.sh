@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Both regimes, three seeds: models and fits side by side, then the cells that were searched, in
 # pairs. `catamount run` would do each study in one process. 12 minutes on an H200, with other work
-# on the machine; under-fitted Pass@N and MCTS were not reached.
+# on the machine, where it was run in pieces and written down here afterwards; under-fitted Pass@N
+# and MCTS were not reached.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 for regime in converged under-fitted; do
