@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 
-use catamount_calibration::{Clock, calibrate};
+use catamount_calibration::{CalibrationError, calibrate};
 use catamount_evaluate::Log;
 use catamount_model::Backend;
-use catamount_report::{CALIBRATIONS, Calibrated, observations};
+use catamount_objective::{Objective, Surrogate};
+use catamount_report::{CALIBRATIONS, Calibrated, UNFITTED, Unfitted, observations};
 use catamount_train::score;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Work};
 use crate::experiment::PriorChoice;
@@ -17,6 +19,15 @@ use crate::study::{Study, say};
 
 /// Rows scored together.
 const SCORED: usize = 4096;
+
+/// What came of a fit.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Found {
+    Fitted(Calibrated),
+    /// Too few validation theorems are proved: a study goes on without.
+    Unfitted(Unfitted),
+}
 
 /// Fits one objective's surrogate to its trials.
 pub(crate) fn fit<B: Backend>(study: &Study<'_, B>, plan: &Plan, fit: &Fit) -> Work<()> {
@@ -33,7 +44,22 @@ pub(crate) fn fit<B: Backend>(study: &Study<'_, B>, plan: &Plan, fit: &Fit) -> W
         _ => None,
     };
     let given: Vec<_> = study.experiment.objectives.iter().filter_map(given).collect();
-    let calibration = calibrate(fit.objective, fit.budget, &searches, &given)?;
+    let strategies = || fit.trials.iter().map(|t| t.deployment.strategy().to_string()).collect();
+    let calibration = match calibrate(fit.objective, fit.budget, &searches, &given) {
+        Err(error @ CalibrationError::Along { .. }) => {
+            say(format!("  note: {error}; until then its branch is trained with every weight 1"));
+            let unfitted = Unfitted {
+                objective: fit.objective.name().to_string(),
+                budget: fit.budget,
+                strategies: strategies(),
+                seed: study.experiment.seed,
+                reason: error.to_string(),
+            };
+            study.write_json(fit.found(), &Found::Unfitted(unfitted))?;
+            return collect(study, plan);
+        }
+        calibration => calibration?,
+    };
     let (chosen, base) = (calibration.chosen(), calibration.uncalibrated());
     say(format!(
         "  {} theorems, {} proved along the trace and {} otherwise; {}: log-loss {:.3}, as it \
@@ -51,13 +77,13 @@ pub(crate) fn fit<B: Backend>(study: &Study<'_, B>, plan: &Plan, fit: &Fit) -> W
         say(format!("  note: {} at a bound of the search for it: not a fit", ended.join(", ")));
     }
     let calibrated = Calibrated {
-        strategies: fit.trials.iter().map(|t| t.deployment.strategy().to_string()).collect(),
+        strategies: strategies(),
         temperature: fit.temperature(),
         distinct: fit.distinct(),
         seed: study.experiment.seed,
         calibration,
     };
-    study.write_json(fit.found(), &calibrated)?;
+    study.write_json(fit.found(), &Found::Fitted(calibrated))?;
     collect(study, plan)
 }
 
@@ -83,20 +109,37 @@ fn log_p<B: Backend>(study: &Study<'_, B>, temperature: f64) -> Work<HashMap<Str
     Ok(log_p)
 }
 
-/// What a branch is to be trained with.
-pub(crate) fn clock<B: Backend>(study: &Study<'_, B>, fit: &Fit) -> Work<Clock> {
-    Ok(study.read_json::<Calibrated>(fit.found())?.calibration.chosen().clock)
+/// The surrogate that a branch is to be trained with. Where too few theorems are proved for a fit,
+/// the budget is as good as too small for any search, and the weights of the smallest feasible one
+/// are all 1: cross-entropy.
+pub(crate) fn surrogate<B: Backend>(study: &Study<'_, B>, fit: &Fit) -> Work<Surrogate> {
+    Ok(match study.read_json::<Found>(fit.found())? {
+        Found::Fitted(fitted) => {
+            fitted.calibration.chosen().clock.surrogate(fit.objective, fit.budget)?
+        }
+        Found::Unfitted(_) => Surrogate::new(Objective::Ce, 0),
+    })
 }
 
-/// Puts the plan's calibrations so far into the file that the report shows.
+/// Puts what came of the plan's fits so far into the files that the report shows.
 pub(crate) fn collect<B: Backend>(study: &Study<'_, B>, plan: &Plan) -> Work<()> {
-    let mut all: Vec<Calibrated> = Vec::new();
+    let (mut fitted, mut unfitted) = (Vec::new(), Vec::new());
     for planned in &plan.steps {
         if let Step::Calibration(fit) = &planned.step
             && study.path(fit.found()).exists()
         {
-            all.push(study.read_json(fit.found())?);
+            match study.read_json(fit.found())? {
+                Found::Fitted(one) => fitted.push(one),
+                Found::Unfitted(one) => unfitted.push(one),
+            }
         }
     }
-    if all.is_empty() { Ok(()) } else { study.write_json(CALIBRATIONS, &all) }
+    if !fitted.is_empty() {
+        study.write_json(CALIBRATIONS, &fitted)?;
+    }
+    // Written where it was before, too: what was not fitted once may be now.
+    if !unfitted.is_empty() || study.path(UNFITTED).exists() {
+        study.write_json(UNFITTED, &unfitted)?;
+    }
+    Ok(())
 }

@@ -103,8 +103,7 @@ pub(crate) fn branch<B: Backend>(study: &Study<'_, B>, branch: &Branch) -> Work<
         PriorChoice::Given(prior) => choice.surrogate(branch.budget).with_prior(prior)?,
         PriorChoice::Fitted => {
             let fit = Fit::of(choice, &study.experiment.evaluation, branch.budget);
-            let clock = calibrating::clock(study, &fit.map_err(Error::Deployment)?)?;
-            clock.surrogate(choice.objective, branch.budget)?
+            calibrating::surrogate(study, &fit.map_err(Error::Deployment)?)?
         }
     };
     let (model, tokenizer) = study.model(&Trained::warm_up(), true)?;

@@ -35,6 +35,39 @@ pub struct Calibrated {
     pub calibration: Calibration,
 }
 
+/// The name of what could not be fitted in a study's folder: an array of [`Unfitted`].
+pub const UNFITTED: &str = "unfitted.json";
+
+/// A surrogate that too few searches say anything about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unfitted {
+    /// The objective whose surrogate it is.
+    pub objective: String,
+    /// The deployed budget, in expansions.
+    pub budget: u64,
+    /// The strategies that were searched with.
+    pub strategies: Vec<String>,
+    /// The study's seed.
+    pub seed: u64,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unfitted {
+    /// For readers of the report.
+    pub(crate) fn note(&self) -> String {
+        format!(
+            "seed {}: the surrogate of {} for {} expansions under {} was not fitted, and its branch \
+             was trained with every weight 1: {}",
+            self.seed,
+            self.objective,
+            self.budget,
+            self.strategies.join(", "),
+            self.reason
+        )
+    }
+}
+
 /// A study's calibrations, to be looked at.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {

@@ -36,7 +36,8 @@ mod trees;
 mod utilisation;
 
 pub use calibration::{
-    CALIBRATIONS, Calibrated, Shown, calibration_summary, observations, show_calibrations,
+    CALIBRATIONS, Calibrated, Shown, UNFITTED, Unfitted, calibration_summary, observations,
+    show_calibrations,
 };
 pub use compare::{
     CompareError, Comparison, Side, Spent, compare, compare_cells, compare_family, compare_seeds,

@@ -8,7 +8,7 @@ use catamount_base::Content;
 use catamount_evaluate::{Log, is_sidecar};
 use serde::de::DeserializeOwned;
 
-use crate::calibration::{CALIBRATIONS, Calibrated};
+use crate::calibration::{CALIBRATIONS, Calibrated, UNFITTED, Unfitted};
 use crate::group::Group;
 use crate::names::{CONTROL, Objective, strategy_rank};
 use crate::reading::Reading;
@@ -100,6 +100,8 @@ impl Run {
             }
             let found: Option<Vec<Calibrated>> = json(&folder.join(CALIBRATIONS))?;
             run.calibrations.extend(found.unwrap_or_default());
+            let unfitted: Option<Vec<Unfitted>> = json(&folder.join(UNFITTED))?;
+            run.notes.extend(unfitted.unwrap_or_default().iter().map(Unfitted::note));
         }
         run.read_cells(&seeds)?;
         // Curves and distributions are drawn for one model of each objective.
