@@ -34,6 +34,6 @@ pub use lines::{Appender, Lines, LinesError};
 pub use lock::{Holder, Lock, LockError, host};
 pub use nearest::nearest;
 pub use pace::rate;
-pub use progress::{Activity, Progress, be_quiet, say};
+pub use progress::{Activity, Progress, be_quiet, say, speaking_at};
 pub use stream::{Stream, split_mix};
 pub use words::counted;

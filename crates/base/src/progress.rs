@@ -1,6 +1,7 @@
 //! How far long work is: a bar with a rate and an estimate on a terminal, a line now and then
 //! elsewhere. Always on standard error, so that results can be piped.
 
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,29 @@ fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
+thread_local! {
+    /// Where this thread works, in front of each of its lines; empty where it is the only one.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Does work that others are doing beside it: this thread's lines say where they come from, and
+/// there are no bars, which would overwrite each other.
+pub fn speaking_at<R>(place: &str, work: impl FnOnce() -> R) -> R {
+    let before = PLACE.replace(format!("{place}: "));
+    let result = work();
+    PLACE.set(before);
+    result
+}
+
+fn place() -> String {
+    PLACE.with_borrow(String::clone)
+}
+
+/// Whether there is a terminal, and this thread has it to itself.
+fn may_draw() -> bool {
+    std::io::stderr().is_terminal() && place().is_empty()
+}
+
 /// Between two lines where there is no terminal.
 const LINES: Duration = Duration::from_secs(30);
 
@@ -31,6 +55,8 @@ const LINES: Duration = Duration::from_secs(30);
 pub struct Progress {
     bar: ProgressBar,
     unit: String,
+    /// Where the work is done, if in several places.
+    place: String,
     pace: Arc<Mutex<Pace>>,
     /// When the next line is due, where there is no terminal; none if nobody looks.
     due: Option<Mutex<Instant>>,
@@ -59,15 +85,18 @@ impl Progress {
                 let _ = text.write_str(&left);
             });
         let bar = ProgressBar::new(items).with_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
-        let terminal = std::io::stderr().is_terminal();
-        let due = (!terminal).then(|| Mutex::new(Instant::now() + LINES));
-        Progress { bar, unit: unit.to_string(), pace, due }
+        let draws = may_draw();
+        if !draws {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let due = (!draws).then(|| Mutex::new(Instant::now() + LINES));
+        Progress { bar, unit: unit.to_string(), place: place(), pace, due }
     }
 
     /// Work that nobody watches.
     pub fn hidden() -> Self {
         let (bar, pace) = (ProgressBar::hidden(), Arc::default());
-        Progress { bar, unit: String::new(), pace, due: None }
+        Progress { bar, unit: String::new(), place: String::new(), pace, due: None }
     }
 
     /// With a name in front.
@@ -130,8 +159,9 @@ impl Progress {
         let (at, of) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let (prefix, message) = (self.bar.prefix(), self.bar.message());
         let (rate, left) = begun(&self.pace).said(at, of);
-        let unit = &self.unit;
-        say(format!("{prefix}{at}/{of} {unit}  {rate}  {left} left  {message}"));
+        let Progress { unit, place, .. } = self;
+        // Whoever counts may be another thread than whoever works.
+        utter(&format!("{place}{prefix}{at}/{of} {unit}  {rate}  {left} left  {message}"));
     }
 }
 
@@ -155,15 +185,16 @@ impl Activity {
     pub fn begin(what: impl Into<String>) -> Self {
         let (what, begun) = (what.into(), Instant::now());
         let spinner = ProgressBar::new_spinner().with_message(what.clone());
-        let terminal = std::io::stderr().is_terminal();
-        if is_quiet() {
+        let draws = may_draw();
+        if is_quiet() || !draws {
             spinner.set_draw_target(ProgressDrawTarget::hidden());
-        } else if terminal {
-            spinner.enable_steady_tick(Duration::from_millis(100));
         } else {
+            spinner.enable_steady_tick(Duration::from_millis(100));
+        }
+        if !draws {
             say(format!("{what} ..."));
         }
-        let due = (!terminal).then(|| Mutex::new(begun + LINES));
+        let due = (!draws).then(|| Mutex::new(begun + LINES));
         Activity { what, spinner, begun, due }
     }
 
@@ -198,7 +229,11 @@ impl Activity {
 /// A line on standard error, unless nothing is to be said; whether anybody reads it must not decide
 /// whether the work succeeds.
 pub fn say(line: impl AsRef<str>) {
+    utter(&format!("{}{}", place(), line.as_ref()));
+}
+
+fn utter(line: &str) {
     if !is_quiet() {
-        complain(format_args!("{}\n", line.as_ref()));
+        complain(format_args!("{line}\n"));
     }
 }

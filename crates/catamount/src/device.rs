@@ -107,6 +107,17 @@ pub trait OnDevice {
 }
 
 impl Device {
+    /// The device that `auto` stands for on this machine; others stand for themselves.
+    pub fn settled(self) -> Self {
+        match self {
+            Device::Auto => match Cuda::new(0) {
+                Ok(_) => Device::Cuda(0),
+                Err(error) => fall_back(&error),
+            },
+            device => device,
+        }
+    }
+
     /// Runs work on this device.
     pub fn run<W: OnDevice>(self, work: W) -> Result<W::Output> {
         match self {
@@ -117,15 +128,18 @@ impl Device {
             },
             Device::Auto => match Cuda::new(0) {
                 Ok(cuda) => work.run(Arc::new(cuda)),
-                Err(error) => {
-                    if let Some(remark) = remark(Cuda::is_expected(), &error) {
-                        eprintln!("{remark}");
-                    }
-                    work.run(Arc::new(Cpu))
-                }
+                Err(error) => fall_back(&error).run(work),
             },
         }
     }
+}
+
+/// The processor, where `auto` finds no GPU that it can use.
+fn fall_back(error: &dyn fmt::Display) -> Device {
+    if let Some(remark) = remark(Cuda::is_expected(), error) {
+        eprintln!("{remark}");
+    }
+    Device::Cpu
 }
 
 /// What is said where `auto` falls back to the processor: nothing on a machine without a GPU, but

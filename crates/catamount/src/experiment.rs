@@ -19,7 +19,7 @@ use crate::fleet::{self, Invocation, Work};
 use crate::processes::Processes;
 use crate::provers::Provers;
 use crate::step::{Probe, TOKEN};
-use crate::{command, forecast, stop};
+use crate::{command, forecast, stop, together};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -34,6 +34,11 @@ pub struct Arguments {
     /// processes.
     #[arg(long, default_value = "auto")]
     device: Devices,
+    /// Do up to N steps at once on the one device: small models leave a card waiting. The results
+    /// are those of one at a time.
+    #[arg(long, value_name = "N", conflicts_with = "ray")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    together: Option<u16>,
     /// Spread the steps over a Ray cluster: at an address, or a new one on this machine.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "local")]
     ray: Option<String>,
@@ -230,8 +235,8 @@ pub fn read(name: &str) -> Result<Experiment> {
     Ok(if path.exists() { Experiment::read(path)? } else { preset(name)? })
 }
 
-/// Has studies done by several processes, here or on a cluster, all seeds at once; false if one
-/// process is enough.
+/// Has studies done by several threads or processes, here or on a cluster, all seeds at once; false
+/// if the steps come one after the other.
 fn spread(
     arguments: &Arguments,
     name: &str,
@@ -242,11 +247,18 @@ fn spread(
 ) -> Result<bool> {
     // On a cluster the cards are the nodes', of which this machine may not be one.
     let devices = if arguments.ray.is_some() { None } else { arguments.device.several()? };
-    if devices.is_none() && arguments.ray.is_none() {
+    let together = arguments.together.map_or(1, usize::from);
+    if devices.is_none() && arguments.ray.is_none() && together == 1 {
         return Ok(false);
     }
+    if devices.is_some() && together > 1 {
+        bail!("--together is for steps on one device; name one --device, or leave it out");
+    }
     if scope == Scope::Calibration {
-        bail!("`calibrate` is done by one process; leave out --ray, and name one --device");
+        bail!(
+            "`calibrate` does its steps one after the other; leave out --together and --ray, and \
+             name one --device"
+        );
     }
     stop::on_interrupt();
     let path = Path::new(name);
@@ -264,9 +276,12 @@ fn spread(
         locks.push(work.claim(!arguments.no_verify)?);
         works.push(work);
     }
-    match &arguments.ray {
-        Some(address) => fleet::run(&works, &mut on_cluster(arguments, address, &works, whole)?)?,
-        None => {
+    match (&arguments.ray, &arguments.device, devices) {
+        (Some(address), ..) => {
+            fleet::run(&works, &mut on_cluster(arguments, address, &works, whole)?)?;
+        }
+        (None, Devices::One(device), _) => together::run(&works, *device, together)?,
+        (None, _, devices) => {
             let invocations = works.iter().map(|work| work.invocation.clone()).collect();
             let mut crew = Processes::new(invocations, devices.unwrap_or_default());
             fleet::run(&works, &mut crew)?;

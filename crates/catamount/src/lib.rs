@@ -61,6 +61,7 @@ mod server;
 mod shell;
 mod step;
 mod stop;
+mod together;
 mod verify;
 mod view;
 mod weights;

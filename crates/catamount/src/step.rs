@@ -1,13 +1,15 @@
 //! `catamount step`: exactly these steps of a study, for whoever schedules them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use catamount_base::{Content, causes, host};
 use catamount_cuda::Cuda;
-use catamount_experiment::{Error, Experiment, Inputs, Plan, Planned, Study, run_steps};
+use catamount_experiment::{
+    Error, Experiment, Inputs, OpenProver, Plan, Planned, Study, run_steps,
+};
 use catamount_model::Backend;
 use catamount_service::Addresses;
 use serde::{Deserialize, Serialize};
@@ -179,7 +181,9 @@ impl OnDevice for Job<'_> {
         for id in &self.arguments.only {
             steps.push(self.plan.step(id)?);
         }
-        let study = self.join(backend, &steps)?;
+        let Arguments { out, provers, .. } = self.arguments;
+        let prover = self.experiment.open_prover(out, provers.as_ref())?;
+        let study = join(self.experiment, out, backend, &steps, prover)?;
         match run_steps(&study, self.plan, &steps, !self.arguments.no_verify) {
             Err(Error::Interrupted) => {
                 note!("interrupted; run the same command again to go on");
@@ -201,21 +205,23 @@ impl OnDevice for Job<'_> {
     }
 }
 
-impl<'a> Job<'a> {
-    /// Opens the study for these steps, after waiting for whoever is just letting go of them.
-    fn join<B: Backend>(&self, backend: Arc<B>, steps: &[&Planned]) -> Result<Study<'a, B>> {
-        let begun = Instant::now();
-        loop {
-            let (stop, provenance) = (stop::on_interrupt(), command::provenance());
-            let (experiment, folder) = (self.experiment, &self.arguments.out);
-            let backend = Arc::clone(&backend);
-            let provers = self.arguments.provers.as_ref();
-            match Study::join(experiment, folder, backend, stop, provenance, steps, provers) {
-                Err(Error::Locked(_)) if begun.elapsed() < PATIENCE && !stop::requested() => {
-                    std::thread::sleep(Duration::from_millis(500));
-                }
-                study => return Ok(study?),
+/// Opens a study for these steps, after waiting for whoever is just letting go of them.
+pub fn join<'a, B: Backend>(
+    experiment: &'a Experiment,
+    folder: &'a Path,
+    backend: Arc<B>,
+    steps: &[&Planned],
+    prover: OpenProver,
+) -> Result<Study<'a, B>> {
+    let begun = Instant::now();
+    loop {
+        let (stop, provenance) = (stop::on_interrupt(), command::provenance());
+        let (backend, prover) = (Arc::clone(&backend), prover.clone());
+        match Study::join(experiment, folder, backend, stop, provenance, steps, prover) {
+            Err(Error::Locked(_)) if begun.elapsed() < PATIENCE && !stop::requested() => {
+                std::thread::sleep(Duration::from_millis(500));
             }
+            study => return Ok(study?),
         }
     }
 }

@@ -21,11 +21,16 @@ pub fn on_interrupt() -> &'static AtomicBool {
 pub fn when_input_ends() {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        STOP.store(true, Ordering::SeqCst);
+        request();
     });
 }
 
-/// Whether the user asked to stop.
+/// Asks the work in hand to finish and be saved, as one Ctrl-C does.
+pub fn request() {
+    STOP.store(true, Ordering::SeqCst);
+}
+
+/// Whether somebody asked to stop.
 pub fn requested() -> bool {
     STOP.load(Ordering::SeqCst)
 }

@@ -42,6 +42,37 @@ fn several_devices_give_what_one_gives() {
     assert_same(&expected, &results(&folder.path().join("two")), "after repair");
 }
 
+#[test]
+fn steps_done_together_on_one_device_give_what_each_gives_alone() {
+    const TOGETHER: &str = "run small.toml --out two --device cpu --together 3";
+    let folder = folder_with("small.toml", SMALL);
+    said(folder.path(), ONE);
+    let expected = results(&folder.path().join("one"));
+    // Killed in the middle, and gone on with.
+    let binary = assert_cmd::cargo::cargo_bin("catamount");
+    let mut child = Process::new(&binary)
+        .args(TOGETHER.split_whitespace())
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1200));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let log = said(folder.path(), TOGETHER);
+    assert!(log.contains("on cpu/"), "{log}");
+    assert_same(&expected, &results(&folder.path().join("two")), "together");
+    let said = refused(folder.path(), "run small.toml --out x --device cpu:0,cpu:1 --together 2");
+    assert!(said.contains("--together is for steps on one device"), "{said}");
+    // A step that fails says which, and where.
+    fs::write(folder.path().join("two/models/ce/model.safetensors"), "not one").unwrap();
+    fs::remove_file(folder.path().join("two/steps/cell-ce-bfs-n6.json")).unwrap();
+    fs::remove_file(folder.path().join("two/cells/ce-bfs-n6.jsonl")).unwrap();
+    let said = refused(folder.path(), &format!("{TOGETHER} --no-verify"));
+    assert!(said.contains("bfs n6 failed on cpu/") && said.contains("model.safetensors"), "{said}");
+}
+
 /// `catamount train` on two devices, by processes that fail where a script says so.
 fn train_with(folder: &Path, script: &str) -> (Option<i32>, String) {
     use std::os::unix::fs::PermissionsExt;

@@ -58,6 +58,7 @@ pub use outline::{Outline, OutlinedStep};
 pub use plan::Plan;
 pub use planned::Planned;
 pub use presets::{PRESETS, preset, preset_text};
+pub use prover::OpenProver;
 pub use run::{prepare, run, run_steps};
 pub use schedule::{Schedule, Task};
 pub use schema::schema;

@@ -5,12 +5,21 @@ use std::sync::Arc;
 
 use catamount_data::Library;
 use catamount_search::Environment as Prover;
+use catamount_service::{Addresses, Remote};
 
 use crate::error::Result;
 use crate::experiment::{Environment, Experiment};
 
 /// Lean workers of one of several processes, unless the file says otherwise.
 const LEAN_WORKERS: usize = 2;
+
+/// A prover that is open, and how many threads talk to it: what steps that are done side by side
+/// share.
+#[derive(Clone)]
+pub struct OpenProver {
+    pub(crate) environment: Arc<dyn Prover>,
+    pub(crate) threads: usize,
+}
 
 impl Experiment {
     /// The library that the theorems live in; `folder` is the study's.
@@ -36,6 +45,19 @@ impl Experiment {
         let shared = (!alone).then(|| self.lean_workers());
         let workers = self.data.workers.or(shared);
         Ok(self.library(folder).open(workers, &self.data.limits)?)
+    }
+
+    /// Opens the prover for one of several who do this study's steps; or those that are elsewhere,
+    /// which must be the one that this machine has.
+    pub fn open_prover(&self, folder: &Path, elsewhere: Option<&Addresses>) -> Result<OpenProver> {
+        let environment = self.prover(folder, false)?;
+        let Some(addresses) = elsewhere else {
+            return Ok(OpenProver { environment, threads: self.prover_threads() });
+        };
+        let environment = Remote::connect(addresses.clone(), Some(environment.identity()))?;
+        // They only wait.
+        let threads = self.evaluation.concurrency;
+        Ok(OpenProver { environment: Arc::new(environment), threads })
     }
 
     /// Lean's workers in one of several processes.

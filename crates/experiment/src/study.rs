@@ -9,7 +9,6 @@ use catamount_base::{AtomicFolder, Lock};
 use catamount_evaluate::log::Provenance;
 use catamount_model::{Backend, Model, Tokenizer, identity, load, load_adapter, locate, open};
 use catamount_search::{Environment, Identity};
-use catamount_service::{Addresses, Remote};
 use catamount_traces::{Trace, read_any};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +16,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result, Work};
 use crate::experiment::{Experiment, ModelChoice};
 use crate::planned::Planned;
+use crate::prover::OpenProver;
 use crate::step::{Trained, part};
 
 /// A study's folder, open for writing.
@@ -50,8 +50,7 @@ impl<'a, B: Backend> Study<'a, B> {
         Ok(Study { experiment, folder, backend, environment, threads, stop, provenance, _locks })
     }
 
-    /// Opens a folder that other processes write to as well, each its own steps: these are ours.
-    /// Provers that are elsewhere must be the one that this machine has.
+    /// Opens a folder that others write to as well, each their own steps: these are ours.
     pub fn join(
         experiment: &'a Experiment,
         folder: &'a Path,
@@ -59,7 +58,7 @@ impl<'a, B: Backend> Study<'a, B> {
         stop: &'a AtomicBool,
         provenance: Provenance,
         steps: &[&Planned],
-        provers: Option<&Addresses>,
+        prover: OpenProver,
     ) -> Result<Self> {
         let mut locks = vec![Lock::share(folder)?];
         let stamps = folder.join("steps");
@@ -68,13 +67,7 @@ impl<'a, B: Backend> Study<'a, B> {
             let id = planned.step.id();
             locks.push(Lock::at(&stamps.join(format!(".{id}.lock")), &folder.join(&id))?);
         }
-        let mut environment = experiment.prover(folder, false)?;
-        let mut threads = experiment.prover_threads();
-        if let Some(provers) = provers.cloned() {
-            environment = Arc::new(Remote::connect(provers, Some(environment.identity()))?);
-            // They only wait.
-            threads = experiment.evaluation.concurrency;
-        }
+        let OpenProver { environment, threads } = prover;
         let _locks = locks;
         Ok(Study { experiment, folder, backend, environment, threads, stop, provenance, _locks })
     }
