@@ -92,10 +92,9 @@ impl Urn {
         self.contents().repeats
     }
 
-    /// Shows the tokens after a prefix of which less is left than the model says: see
-    /// [`Trie::after`].
-    pub fn for_each_after(&self, place: Place, mut show: impl FnMut(u32, f32)) {
-        self.contents().trie.after(place).for_each(|(token, left)| show(token, left));
+    /// Shows the token sequences that were taken out.
+    pub fn show<T>(&self, look: impl FnOnce(&Trie) -> T) -> T {
+        look(&self.contents().trie)
     }
 
     /// See [`Trie::step`].
