@@ -1,6 +1,7 @@
 //! What sampling costs the host: a generator whose device takes no time, and whose thread does
-//! what it does beside a GPU. Words on the command line choose parts: `plain`, `again`, `distinct`;
-//! none means all.
+//! what it does beside a GPU. Words on the command line choose loads by their names; none means
+//! all. With `new`, a machine of few cores spends most of its time on reading states, on other
+//! threads, and steps have few rows.
 
 mod idle;
 
@@ -31,16 +32,30 @@ struct Load {
     questions: u64,
     /// Samples of a question.
     samples: usize,
-    /// Every question is about another state; else all are about the first.
-    moves: bool,
+    /// Which state a question is about, given the round, the search and the question.
+    state: fn(u64, u64, u64) -> u64,
     distinct: bool,
 }
 
-const LOADS: [Load; 3] = [
-    Load { name: "plain", questions: 64, samples: 4, moves: true, distinct: false },
-    Load { name: "again", questions: 256, samples: 1, moves: false, distinct: false },
-    Load { name: "distinct", questions: 256, samples: 4, moves: false, distinct: true },
+const LOADS: [Load; 4] = [
+    // States that were read before, and more of them than the cache has room for.
+    Load { name: "plain", questions: 64, samples: 4, state: seen, distinct: false },
+    Load { name: "new", questions: 64, samples: 4, state: new, distinct: false },
+    Load { name: "again", questions: 256, samples: 1, state: root, distinct: false },
+    Load { name: "distinct", questions: 256, samples: 4, state: root, distinct: true },
 ];
+
+fn seen(_: u64, search: u64, question: u64) -> u64 {
+    (question * SEARCHES + search) % 8192
+}
+
+fn new(round: u64, search: u64, question: u64) -> u64 {
+    (round << 32) + question * SEARCHES + search
+}
+
+fn root(_: u64, search: u64, _: u64) -> u64 {
+    search
+}
 
 /// The processor time that this thread has used.
 fn thread_time() -> Duration {
@@ -53,18 +68,27 @@ fn tokenizer(words: &[String]) -> Tokenizer {
     Tokenizer::train_symbols(words.iter(), 8192).expect("a tokenizer")
 }
 
+/// A state's text.
+fn text(words: &[String], state: u64) -> String {
+    let stream = Stream::new(state);
+    let word = |i| &*words[(stream.uniform(i) * words.len() as f64) as usize];
+    (0..SYMBOLS).map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// All searches of a load, each going on when it is answered; counts samples and tokens.
 fn run(generator: &mut Generator<Idle>, words: &[String], load: &Load, round: u64) -> [u64; 2] {
     let urns: Vec<Option<Urn>> = (0..SEARCHES).map(|_| load.distinct.then(Urn::default)).collect();
     let request = |search: u64, question: u64| {
         let stream = Stream::new(round).child(search);
-        let seen = stream.child(if load.moves { question } else { 0 });
-        let word = |i| &*words[(seen.uniform(i) * words.len() as f64) as usize];
-        let state = (0..SYMBOLS).map(word).collect::<Vec<_>>().join(" ");
         // The draws of an urn share a stream.
         let stream = if load.distinct { stream } else { stream.child(question) };
-        let (samples, urn) = (load.samples, urns[search as usize].clone());
-        Request { id: question * SEARCHES + search, state, samples, stream, urn }
+        Request {
+            id: question * SEARCHES + search,
+            state: text(words, (load.state)(round, search, question)),
+            samples: load.samples,
+            stream,
+            urn: urns[search as usize].clone(),
+        }
     };
     let [mut samples, mut tokens] = [0; 2];
     (0..SEARCHES).for_each(|search| generator.submit(request(search, 0)));
@@ -88,12 +112,7 @@ fn run(generator: &mut Generator<Idle>, words: &[String], load: &Load, round: u6
 /// What making the questions costs, which is not the generator's.
 fn asking(words: &[String], load: &Load) -> Duration {
     let started = thread_time();
-    let mut length = 0;
-    for n in 0..load.questions * SEARCHES {
-        let seen = Stream::new(0).child(n);
-        let word = |i| &*words[(seen.uniform(i) * words.len() as f64) as usize];
-        length += (0..SYMBOLS).map(word).collect::<Vec<_>>().join(" ").len();
-    }
+    let length: usize = (0..load.questions * SEARCHES).map(|state| text(words, state).len()).sum();
     assert!(length > 0);
     thread_time() - started
 }
