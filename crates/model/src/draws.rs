@@ -80,6 +80,15 @@ impl Draws {
         }
     }
 
+    /// Makes many tokens of the last row scarce.
+    pub fn make_all_scarce(&mut self, scarce: impl Iterator<Item = (u32, f32)> + Clone) {
+        self.scarce.extend(scarce.clone().map(|(token, _)| token));
+        self.left.extend(scarce.map(|(_, left)| left));
+        if let Some(end) = self.starts.last_mut() {
+            *end = self.scarce.len() as u32;
+        }
+    }
+
     /// A row's scarce tokens and what is left of each.
     pub fn scarce_of(&self, row: usize) -> (&[u32], &[f32]) {
         let range = self.starts[row] as usize..self.starts[row + 1] as usize;

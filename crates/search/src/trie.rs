@@ -30,79 +30,122 @@ pub const DRAWN_OUT: f32 = 1e-9;
 
 const NONE: u32 = u32::MAX;
 
-/// Siblings are a list, the youngest first: sixteen bytes a token, without an allocation each. A
-/// search keeps a trie for every node it has sampled at.
-#[derive(Clone, Debug)]
-struct Node {
+/// A token after a place.
+#[derive(Clone, Copy, Debug)]
+struct Child {
     token: u32,
+    /// The share of its continuations that has not been drawn.
     left: f32,
-    child: u32,
-    sibling: u32,
+    /// The place after it; none until a sequence goes on from there.
+    place: u32,
 }
 
-/// See the module's documentation.
+/// Where a place's children are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    first: u32,
+    len: u32,
+}
+
+/// The children of a place lie side by side, the oldest first: at a root there are hundreds, which
+/// every sample that begins there goes through. A run has room for a power of two of them, and
+/// moves to the end when it has outgrown it. Nothing is allocated for one alone, nor before
+/// anything is drawn: a search keeps a trie for every node it has made.
 #[derive(Clone, Debug)]
 pub struct Trie {
-    nodes: Vec<Node>,
+    /// The share of the whole distribution that has not been drawn.
+    left: f32,
+    /// By place.
+    runs: Vec<Run>,
+    children: Vec<Child>,
 }
 
 impl Default for Trie {
     fn default() -> Self {
-        Trie { nodes: vec![Node { token: 0, left: 1.0, child: NONE, sibling: NONE }] }
+        Trie { left: 1.0, runs: Vec::new(), children: Vec::new() }
     }
 }
 
 impl Trie {
     /// The share of the distribution that has not been drawn.
     pub fn left(&self) -> f64 {
-        f64::from(self.nodes[0].left)
+        f64::from(self.left)
     }
 
     /// The tokens after a prefix of which something has been drawn, each with the share of its
-    /// continuations that is left.
-    pub fn after(&self, place: Place) -> impl Iterator<Item = (u32, f32)> + '_ {
-        self.children(place.0).map(|index| {
-            let node = &self.nodes[index as usize];
-            (node.token, node.left)
-        })
+    /// continuations that is left; the last that came first.
+    pub fn after(&self, place: Place) -> impl ExactSizeIterator<Item = (u32, f32)> + Clone + '_ {
+        self.children(place).iter().rev().map(|child| (child.token, child.left))
     }
 
-    /// The place one token further on; none if nothing that begins so has been drawn.
+    /// The place one token further on; none if nothing that goes on from there has been drawn.
     pub fn step(&self, place: Place, token: u32) -> Option<Place> {
-        self.children(place.0).find(|&index| self.nodes[index as usize].token == token).map(Place)
+        let child = self.children(place).iter().find(|child| child.token == token)?;
+        (child.place != NONE).then_some(Place(child.place))
     }
 
     /// Takes a sequence out of the distribution.
     pub fn take(&mut self, sequence: impl Iterator<Item = (u32, Step)>) {
-        let (mut at, mut path) = (0, Vec::new());
+        let (mut at, mut path) = (None, Vec::with_capacity(16));
         for (token, step) in sequence {
-            path.push((at, step));
-            at = match self.step(Place(at), token) {
-                Some(Place(child)) => child,
-                None => {
-                    let child =
-                        u32::try_from(self.nodes.len()).expect("fewer than 2^32 tokens at a node");
-                    let sibling = std::mem::replace(&mut self.nodes[at as usize].child, child);
-                    self.nodes.push(Node { token, left: 1.0, child: NONE, sibling });
-                    child
-                }
+            let place = self.place_after(at);
+            let child = match self.children(place).iter().position(|c| c.token == token) {
+                Some(index) => self.runs[place.0 as usize].first as usize + index,
+                None => self.add(place, token),
             };
+            path.push((child, step));
+            at = Some(child);
         }
-        self.nodes[at as usize].left = 0.0;
-        for (parent, Step { p, rest }) in path.into_iter().rev() {
-            let left = rest + p * self.nodes[at as usize].left;
-            self.nodes[parent as usize].left = if left < DRAWN_OUT { 0.0 } else { left.min(1.0) };
-            at = parent;
+        let mut left = 0.0;
+        for (child, Step { p, rest }) in path.into_iter().rev() {
+            self.children[child].left = left;
+            let above = rest + p * left;
+            left = if above < DRAWN_OUT { 0.0 } else { above.min(1.0) };
         }
+        self.left = left;
     }
 
-    fn children(&self, index: u32) -> impl Iterator<Item = u32> + '_ {
-        let first = self.nodes[index as usize].child;
-        std::iter::successors((first != NONE).then_some(first), |&child| {
-            let next = self.nodes[child as usize].sibling;
-            (next != NONE).then_some(next)
-        })
+    fn children(&self, place: Place) -> &[Child] {
+        let Run { first, len } = self.runs.get(place.0 as usize).copied().unwrap_or_default();
+        &self.children[first as usize..][..len as usize]
     }
+
+    /// The place after a child, or the root.
+    fn place_after(&mut self, child: Option<usize>) -> Place {
+        let place = child.map_or(0, |child| self.children[child].place);
+        if (place as usize) < self.runs.len() {
+            return Place(place);
+        }
+        let place = index(self.runs.len());
+        self.runs.push(Run::default());
+        if let Some(child) = child {
+            self.children[child].place = place;
+        }
+        Place(place)
+    }
+
+    /// Adds a child to a place that does not have it.
+    fn add(&mut self, place: Place, token: u32) -> usize {
+        let run = &mut self.runs[place.0 as usize];
+        let (first, len) = (run.first as usize, run.len as usize);
+        let new = Child { token, left: 1.0, place: NONE };
+        if len == 0 || len.is_power_of_two() {
+            let end = self.children.len();
+            if first + len < end {
+                self.children.extend_from_within(first..first + len);
+                run.first = index(end);
+            }
+            self.children.resize(run.first as usize + (2 * len).max(1), new);
+        }
+        run.len += 1;
+        let at = run.first as usize + len;
+        self.children[at] = new;
+        at
+    }
+}
+
+fn index(len: usize) -> u32 {
+    u32::try_from(len).ok().filter(|index| *index < NONE).expect("fewer than 2^32 tokens at a node")
 }
 
 #[cfg(test)]
@@ -217,6 +260,24 @@ mod tests {
                 seen.push(sequence);
             }
             assert_eq!(trie.left(), 0.0);
+        }
+    }
+
+    /// Backends draw among scarce tokens in the order in which they come, so that another order
+    /// would give other samples.
+    #[test]
+    fn children_come_the_youngest_first_however_many_there_are() {
+        let mut trie = Trie::default();
+        let step = Step { p: 0.125, rest: 0.5 };
+        for n in 0..40 {
+            // In turn after another token and at the root, so that both runs move.
+            trie.take([(100, step), (n, step)].into_iter());
+            trie.take([(n, step)].into_iter());
+            let tokens = |place| trie.after(place).map(|(token, _)| token).collect::<Vec<_>>();
+            let mut youngest_first: Vec<u32> = (0..=n).rev().collect();
+            assert_eq!(tokens(trie.step(Place::ROOT, 100).unwrap()), youngest_first);
+            youngest_first.push(100);
+            assert_eq!(tokens(Place::ROOT), youngest_first);
         }
     }
 

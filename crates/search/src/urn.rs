@@ -1,7 +1,8 @@
 //! What has been drawn at a node of a search without being put back.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use crate::trie::{Place, Step, Trie};
 
@@ -19,14 +20,14 @@ struct Contents {
     /// Draws whose tactic had been drawn before, in these or in other tokens.
     repeats: u64,
     /// Each tactic's share of the distribution.
-    tactics: HashMap<Box<str>, f64>,
+    tactics: FxHashMap<Box<str>, f64>,
     left: f64,
     trie: Trie,
 }
 
 impl Default for Contents {
     fn default() -> Self {
-        let (tactics, trie) = (HashMap::new(), Trie::default());
+        let (tactics, trie) = (FxHashMap::default(), Trie::default());
         Contents { draws: 0, repeats: 0, tactics, left: 1.0, trie }
     }
 }
@@ -92,10 +93,9 @@ impl Urn {
         self.contents().repeats
     }
 
-    /// Shows the tokens after a prefix of which less is left than the model says: see
-    /// [`Trie::after`].
-    pub fn for_each_after(&self, place: Place, mut show: impl FnMut(u32, f32)) {
-        self.contents().trie.after(place).for_each(|(token, left)| show(token, left));
+    /// Shows the token sequences that were taken out.
+    pub fn show<T>(&self, look: impl FnOnce(&Trie) -> T) -> T {
+        look(&self.contents().trie)
     }
 
     /// See [`Trie::step`].

@@ -188,7 +188,7 @@ impl<B: Backend> Decoding<B> {
                 (row.stream.uniform(row.tokens.len() as u64) as f32).min(1.0 - f32::EPSILON / 2.0),
             );
             if let Some(Walk { urn, place: Some(place), .. }) = &row.walk {
-                urn.for_each_after(*place, |token, left| draws.make_scarce(token, left));
+                urn.show(|taken| draws.make_all_scarce(taken.after(*place)));
             }
             row.lane = Some(lane);
             row.fed += 1;

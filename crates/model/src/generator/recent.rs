@@ -35,6 +35,10 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         if self.young.len() >= self.most {
             self.old = std::mem::take(&mut self.young);
         }
+        // At once: a map that grows puts every key in its place again and again.
+        if self.young.capacity() == 0 {
+            self.young.reserve(self.most);
+        }
         self.young.insert(key, value);
     }
 }

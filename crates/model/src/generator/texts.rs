@@ -30,10 +30,11 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    fn new(request: Request, tokens: Arc<[u32]>) -> Self {
-        let Request { id, samples, stream, urn, .. } = request;
+    /// The question, and its state as text.
+    fn new(request: Request, tokens: Arc<[u32]>) -> (Self, String) {
+        let Request { id, samples, stream, urn, state } = request;
         let taking = urn.map(|urn| Taking { urn, taken: Vec::new(), repeats: 0, wasted: 0 });
-        Prompt { id, stream, samples, tokens, taking }
+        (Prompt { id, stream, samples, tokens, taking }, state)
     }
 
     /// Samples that are still to be drawn.
@@ -109,8 +110,9 @@ pub(super) enum Ready {
 
 /// What a thread of the pool has done.
 enum Done {
-    Read(Request, Result<Vec<u32>>),
-    Written(Prompt, Vec<(Drawn, String)>),
+    Read(Request, Result<Arc<[u32]>>),
+    /// Each text twice: to be handed out, and to be remembered.
+    Written(Prompt, Vec<(Drawn, [String; 2])>),
 }
 
 /// Texts on their way in and out.
@@ -159,7 +161,7 @@ impl Texts {
         self.under_way += 1;
         match self.states.get(&request.state) {
             Some(tokens) => {
-                let prompt = Prompt::new(request, Arc::clone(tokens));
+                let (prompt, _) = Prompt::new(request, Arc::clone(tokens));
                 self.ready.push_back(Ready::Prompt(prompt));
             }
             None => self.questions.push(request),
@@ -194,7 +196,7 @@ impl Texts {
             &mut self.questions,
             move |tokenizer, request: Request| {
                 let tokens = prompt(tokenizer, max_prompt, &request.state);
-                Done::Read(request, tokens)
+                Done::Read(request, tokens.map(Arc::from))
             },
         );
         spread(
@@ -206,7 +208,7 @@ impl Texts {
                 // every prover.
                 let text = |d: Drawn| {
                     let text = tokenizer.decode(&d.tokens).unwrap_or_default();
-                    (d, text)
+                    (d, [text.clone(), text])
                 };
                 Done::Written(prompt, drawn.into_iter().map(text).collect())
             },
@@ -245,17 +247,17 @@ impl Texts {
     fn remember(&mut self, done: Done) -> Ready {
         match done {
             Done::Read(request, Ok(tokens)) => {
-                let tokens = Arc::<[u32]>::from(tokens);
-                self.states.insert(request.state.clone(), Arc::clone(&tokens));
-                Ready::Prompt(Prompt::new(request, tokens))
+                let (prompt, state) = Prompt::new(request, Arc::clone(&tokens));
+                self.states.insert(state, tokens);
+                Ready::Prompt(prompt)
             }
             Done::Read(request, Err(error)) => {
                 Ready::Answer((request.id, Err(Fault(error.to_string()))))
             }
             Done::Written(prompt, texts) => {
-                let one = |(drawn, text): (Drawn, String)| {
-                    let sample = drawn.sample(text.clone());
-                    self.tactics.insert(drawn.tokens, text);
+                let one = |(drawn, [text, remembered]): (Drawn, [String; 2])| {
+                    let sample = drawn.sample(text);
+                    self.tactics.insert(drawn.tokens, remembered);
                     sample
                 };
                 prompt.finish(texts.into_iter().map(one))
