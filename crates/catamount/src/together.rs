@@ -40,7 +40,7 @@ pub fn run(works: &[Work<'_>], device: Device, slots: usize) -> Result<()> {
                 }
             });
         }
-        let mut crew = Together { slots, queue: &queue, ended: (sender, ended) };
+        let mut crew = Together { queue: &queue, ended: (sender, ended) };
         let result = fleet::run(works, &mut crew);
         queue.close();
         result
@@ -169,14 +169,14 @@ impl Slot<'_> {
 
 /// The threads as a crew.
 struct Together<'a> {
-    slots: usize,
     queue: &'a Queue,
     ended: (Sender<Ended>, Receiver<Ended>),
 }
 
 impl Crew for Together<'_> {
+    /// Cells of one model are worth more in one batch than side by side.
     fn slots(&self) -> usize {
-        self.slots
+        1
     }
 
     fn begin(&mut self, number: usize, study: usize, task: &Task) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::planned::Planned;
 use crate::stamp::Stamps;
-use crate::step::Step;
+use crate::step::{Step, Trained};
 use crate::workload::{Updates, Workload};
 
 /// A plan, and how far it is.
@@ -95,6 +95,7 @@ impl Plan {
                 needs: Needs::of(experiment, &planned.step),
                 model: match &planned.step {
                     Step::Cell(cell) => Some(cell.trained.slug().to_string()),
+                    Step::Trial(_) => Some(Trained::warm_up().slug().to_string()),
                     _ => None,
                 },
                 budget: planned.step.budget(),

@@ -146,11 +146,15 @@ mod tests {
         let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
         let mut outline = plan.outline(&experiment, folder.path());
         for step in &mut outline.steps {
-            step.done = step.model.is_none() && step.kind != Kind::Report;
+            step.done = !matches!(step.kind, Kind::Cell | Kind::Report);
         }
         let model = |id: &str| outline.steps.iter().find(|s| s.id == *id).unwrap().model.clone();
-        let models: std::collections::BTreeSet<_> =
-            outline.steps.iter().filter_map(|step| step.model.clone()).collect();
+        let models: std::collections::BTreeSet<_> = outline
+            .steps
+            .iter()
+            .filter(|step| step.kind == Kind::Cell)
+            .filter_map(|step| step.model.clone())
+            .collect();
         let tasks = |slots| Schedule::new(&outline).tasks(slots);
         assert_eq!(tasks(1).len(), models.len());
         assert_eq!(tasks(1000).len(), plan.cells().count());
