@@ -56,9 +56,10 @@ pub struct ExperimentFile {
     #[serde(default)]
     pub branch: Recipe,
     /// Which probabilities of demonstrated tactics weights are computed from, unless an objective
-    /// says otherwise.
-    #[serde(default)]
-    pub probabilities: Probabilities,
+    /// says otherwise; if not given, mapped ones where the surrogate is fitted, and elsewhere the
+    /// training ones, the paper's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probabilities: Option<Probabilities>,
     /// Cross-fitted probabilities: parts of the training traces, each of which is judged by a model
     /// trained on the others.
     #[serde(default = "folds")]

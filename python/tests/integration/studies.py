@@ -28,6 +28,7 @@ PROGRAM = os.environ.get("CATAMOUNT_PROGRAM") or installed()
 
 STUDY = """
 name = "small"
+probabilities = "training"
 model = { hidden = 32, layers = 1, vocab = 100, positions = 64, tokenizer = "symbols" }
 objectives = [{ objective = "ce" }, { objective = "bfs", prior = "fitted" }, { objective = "auto" }]
 

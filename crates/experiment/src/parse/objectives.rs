@@ -68,7 +68,10 @@ pub(super) fn objectives(
                 objective,
                 budget: file.budget,
                 prior,
-                probabilities: file.probabilities.unwrap_or(experiment.probabilities),
+                probabilities: file
+                    .probabilities
+                    .or(experiment.probabilities)
+                    .unwrap_or_else(|| usual(prior)),
                 temperature,
                 floor,
                 deployed: deployed.clone(),
@@ -143,6 +146,15 @@ fn deployed(
         }
     }
     Ok((overrides, SamplingLabel { temperature, distinct: distinct == Some(true) }))
+}
+
+/// Which probabilities weights are computed from where nobody says so. A surrogate is fitted to
+/// theorems that the model has not seen, and knows nothing of the probabilities of those it has.
+fn usual(prior: PriorChoice) -> Probabilities {
+    match prior {
+        PriorChoice::Fitted => Probabilities::Mapped,
+        _ => Probabilities::Training,
+    }
 }
 
 /// Refuses probabilities for which there cannot be enough traces, as far as the file tells.
@@ -289,11 +301,8 @@ pub(super) fn tune(file: &TuneFile, experiment: &ExperimentFile) -> Checked<Tune
 /// Which probabilities the candidates' weights are computed from: mapped ones, unless the file says
 /// otherwise. What is chosen on validation theorems should know how likely their tactics are.
 fn candidates_probabilities(file: &TuneFile, experiment: &ExperimentFile) -> Probabilities {
-    let own = file.probabilities.unwrap_or(experiment.probabilities);
-    match file.probabilities {
-        None if own == Probabilities::Training => Probabilities::Mapped,
-        _ => own,
-    }
+    let own = experiment.probabilities.filter(|own| *own != Probabilities::Training);
+    file.probabilities.or(own).unwrap_or(Probabilities::Mapped)
 }
 
 /// What stands beside `auto`: the control, and no name that its own branches and cells have.

@@ -149,6 +149,23 @@ fn probabilities_temperatures_and_floors_are_resolved_for_each_objective() {
     assert_eq!(Experiment::parse(&whole, "whole.toml").unwrap(), study);
 }
 
+/// A surrogate that is fitted to theorems which the model has not seen weighs by mapped
+/// probabilities, unless somebody says otherwise; the paper's objectives by those of training.
+#[test]
+fn fitted_objectives_weigh_by_mapped_probabilities() {
+    let of = |objective: &str, head: &str| {
+        let text = SHORT.replace("objective = \"ce\"", objective);
+        let text = text.replace("name = \"mine\"", &format!("name = \"mine\"\n{head}"));
+        Experiment::parse(&text, "short.toml").unwrap().objectives[0].probabilities
+    };
+    let fitted = "objective = \"bfs\"\nprior = \"fitted\"";
+    assert_eq!(of(fitted, ""), Probabilities::Mapped);
+    assert_eq!(of("objective = \"bfs\"", ""), Probabilities::Training);
+    assert_eq!(of(fitted, "probabilities = \"training\""), Probabilities::Training);
+    let own = format!("{fitted}\nprobabilities = \"cross-fitted\"");
+    assert_eq!(of(&own, ""), Probabilities::CrossFitted);
+}
+
 /// One row under every strategy, sampled in its own way; what is the same training is the same.
 #[test]
 fn matched_objectives_and_their_deployments_are_resolved() {
