@@ -41,6 +41,14 @@ impl Batch {
         scores..self.rows.len()
     }
 
+    /// Adds the end of a prompt whose first so many tokens are computed already. Nothing of it is
+    /// scored.
+    pub fn push_end(&mut self, known: usize, tokens: &[u32]) {
+        self.tokens.extend(tokens);
+        self.positions.extend((known..known + tokens.len()).map(|position| position as u32));
+        self.starts.push(self.tokens.len() as u32);
+    }
+
     /// Token rows.
     pub fn len(&self) -> usize {
         self.tokens.len()

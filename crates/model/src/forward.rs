@@ -12,6 +12,8 @@ pub(crate) enum Attend<'a, B: Backend> {
     Packed,
     /// Within the packed sequences, keeping keys and values at these rows of the cache.
     Prefill { cache: &'a mut Cache<B>, slots: &'a B::Index },
+    /// The same, where the sequences are the ends of `prompts`, whose beginnings the cache has.
+    Ends { cache: &'a mut Cache<B>, slots: &'a B::Index, prompts: &'a B::Index },
     /// Single rows over their cached past, each keeping its own key and value first.
     Decode { cache: &'a mut Cache<B>, slots: &'a B::Index, spans: &'a B::Index },
 }
@@ -172,6 +174,11 @@ impl<B: Backend> Model<B> {
             Attend::Prefill { cache, slots } => {
                 b.cache_write(n, heads, &a.qkv, slots, &mut cache.layers[l])?;
                 b.attention(heads, packed, &a.qkv, &mut a.attn, &mut a.lse)?;
+            }
+            Attend::Ends { cache, slots, prompts } => {
+                b.cache_write(n, heads, &a.qkv, slots, &mut cache.layers[l])?;
+                let cache = &cache.layers[l];
+                b.prompt_attention(heads, packed, &a.qkv, cache, prompts, &mut a.attn)?;
             }
             Attend::Decode { cache, slots, spans } => {
                 b.cache_write(n, heads, &a.qkv, slots, &mut cache.layers[l])?;

@@ -280,13 +280,14 @@ impl<B: Backend> Generator<B> {
                 None => {
                     let tokens = &job.prompt.tokens;
                     let prefix = &tokens[..tokens.len() - 1];
-                    let known = self.prefixes.known(prefix);
                     let Some(place) = self.prefixes.insert(tokens, prefix.len()) else { break };
                     job.place = Some(place);
-                    self.prompts.push(&self.model, &mut self.cache, prefix, place)?;
+                    // After room was made for it: what is known now is not dropped for it.
+                    let known = self.prefixes.known(prefix);
+                    self.prompts.push(&self.model, &mut self.cache, prefix, place, known)?;
                     self.work.prompts += 1;
                     self.work.prompt_tokens += prefix.len() as u64;
-                    self.work.known_tokens += known as u64;
+                    self.work.known_tokens += u64::from(known.len);
                     place
                 }
             };
@@ -318,7 +319,9 @@ impl<B: Backend> Generator<B> {
                 walk: urn.map(Walk::new),
             });
         }
-        self.prompts.finish(&self.model, &mut self.cache)
+        self.prompts.finish(&self.model, &mut self.cache)?;
+        self.prefixes.settle();
+        Ok(())
     }
 
     fn prepare(&mut self) -> Result<()> {

@@ -37,8 +37,10 @@ pub(crate) struct Prefixes {
     /// Rows of one sample.
     sample: usize,
     kept: FxHashMap<Arc<[u32]>, Kept>,
-    /// The same prompts in order: those that begin alike are neighbours.
+    /// Those of them that are computed, in order: those that begin alike are neighbours.
     sorted: BTreeSet<Arc<[u32]>>,
+    /// The others.
+    fresh: Vec<Arc<[u32]>>,
     /// Prompts that nobody uses, by when they were last asked for.
     idle: BTreeMap<u64, Arc<[u32]>>,
     clock: u64,
@@ -60,6 +62,7 @@ impl Prefixes {
             sample,
             kept: FxHashMap::default(),
             sorted: BTreeSet::new(),
+            fresh: Vec::new(),
             idle: BTreeMap::new(),
             clock: 0,
         }
@@ -77,27 +80,36 @@ impl Prefixes {
         Some(kept.prefix)
     }
 
-    /// How many of its first tokens a prompt has in common with one that is in the cache: what
-    /// there would be no need to compute.
-    pub fn known(&self, prompt: &[u32]) -> usize {
+    /// The most of its first tokens that a prompt has in common with one that is computed: rows
+    /// that there is no need to compute again. They are there until room is made the next time.
+    pub fn known(&self, prompt: &[u32]) -> Prefix {
         let common = |other: &Arc<[u32]>| {
-            prompt.iter().zip(&**other).take_while(|(one, other)| one == other).count()
+            let Prefix { first, len } = self.kept[other].prefix;
+            let own = &other[..len as usize];
+            let len = prompt.iter().zip(own).take_while(|(one, other)| one == other).count();
+            Prefix { first, len: len as u32 }
         };
         let (before, after) = ((Unbounded, Excluded(prompt)), (Included(prompt), Unbounded));
         let before = self.sorted.range::<[u32], _>(before).next_back();
         let after = self.sorted.range::<[u32], _>(after).next();
-        before.into_iter().chain(after).map(common).max().unwrap_or(0)
+        let both = before.into_iter().chain(after).map(common);
+        both.max_by_key(|prefix| prefix.len).unwrap_or(Prefix { first: 0, len: 0 })
     }
 
     /// Room for so many rows of a prompt that is not in the cache; it stays until
-    /// [`Prefixes::release`].
+    /// [`Prefixes::release`]. [`Prefixes::settle`] says that it is computed.
     pub fn insert(&mut self, prompt: &Arc<[u32]>, rows: usize) -> Option<Prefix> {
         let first = if rows == 0 { 0 } else { self.take(rows)? };
         let prefix = Prefix { first, len: rows as u32 };
         self.clock += 1;
         self.kept.insert(Arc::clone(prompt), Kept { prefix, users: 1, used: self.clock });
-        self.sorted.insert(Arc::clone(prompt));
+        self.fresh.push(Arc::clone(prompt));
         Some(prefix)
+    }
+
+    /// Says that all prompts so far are computed.
+    pub fn settle(&mut self) {
+        self.sorted.extend(self.fresh.drain(..));
     }
 
     /// Says that one user of a prompt is done.
@@ -161,18 +173,26 @@ mod tests {
     #[test]
     fn the_longest_common_beginning_is_found_among_what_is_kept() {
         let mut p = Prefixes::new(12, 0, 3);
-        assert_eq!(p.known(&[1, 2]), 0);
-        let prompts = [&[1, 2, 3, 9][..], &[1, 2, 5, 5], &[4, 4, 4, 4]].map(Arc::<[u32]>::from);
+        let known = |p: &Prefixes, prompt: &[u32]| {
+            let Prefix { first, len } = p.known(prompt);
+            (first, len)
+        };
+        assert_eq!(known(&p, &[1, 2]), (0, 0));
+        let prompts = [&[1, 2, 3, 9, 0][..], &[1, 2, 5, 5, 0], &[4, 4, 4, 4, 0]];
+        let prompts = prompts.map(Arc::<[u32]>::from);
         for prompt in &prompts {
             p.insert(prompt, 4).unwrap();
         }
-        assert_eq!(p.known(&[1, 2, 3, 8, 8]), 3, "the one before in order");
-        assert_eq!(p.known(&[1, 2, 4, 8]), 2);
-        assert_eq!(p.known(&[4, 4, 1]), 2, "the one after");
-        assert_eq!(p.known(&[7]), 0);
+        assert_eq!(known(&p, &[1, 2, 3]).1, 0, "nothing is computed yet");
+        p.settle();
+        assert_eq!(known(&p, &[1, 2, 3, 8, 8]), (0, 3), "the one before in order");
+        assert_eq!(known(&p, &[1, 2, 4, 8]).1, 2);
+        assert_eq!(known(&p, &[4, 4, 1]), (8, 2), "the one after");
+        assert_eq!(known(&p, &[4, 4, 4, 4, 0, 1]).1, 4, "a last token has no row");
+        assert_eq!(known(&p, &[7]).1, 0);
         p.release(&prompts[0]);
         assert!(p.take_own().is_some());
-        assert_eq!(p.known(&[1, 2, 3, 8, 8]), 2, "what made room is not known any more");
+        assert_eq!(known(&p, &[1, 2, 3, 8, 8]), (4, 2), "what made room is not known any more");
     }
 
     #[test]

@@ -585,6 +585,43 @@ impl Decode for Reference {
         Ok(())
     }
 
+    fn shares_prompts(&self) -> bool {
+        true
+    }
+
+    fn cache_copy(
+        &self,
+        heads: Heads,
+        len: usize,
+        from: u32,
+        to: u32,
+        cache: &mut Vec<f32>,
+    ) -> Result<()> {
+        for i in 0..len {
+            let kept = row(cache, from as usize + i, 2 * heads.kv()).to_vec();
+            row_mut(cache, to as usize + i, 2 * heads.kv()).copy_from_slice(&kept);
+        }
+        Ok(())
+    }
+
+    /// Each row of an end over its prompt up to itself.
+    fn prompt_attention(
+        &self,
+        heads: Heads,
+        packed: &Packed<Self>,
+        qkv: &Vec<f32>,
+        cache: &Vec<f32>,
+        prompts: &Vec<u32>,
+        out: &mut Vec<f32>,
+    ) -> Result<()> {
+        let mut spans = Vec::new();
+        for (i, end) in packed.starts[..packed.sequences + 1].windows(2).enumerate() {
+            let (first, rows, after) = (prompts[2 * i], prompts[2 * i + 1], end[1]);
+            spans.extend((end[0]..after).flat_map(|row| [first, rows - (after - row - 1), 0, 0]));
+        }
+        self.cache_attention(packed.n, heads, qkv, cache, &spans, out)
+    }
+
     fn sample(
         &self,
         vocab: usize,

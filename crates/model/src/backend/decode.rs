@@ -1,7 +1,7 @@
 //! What only sampling needs: rows by index, the key/value cache, drawing tokens.
 
-use super::{Heads, Memory};
-use crate::{Draws, Result, Sampling};
+use super::{Heads, Memory, Packed};
+use crate::{Draws, Error, Result, Sampling};
 
 /// Where one decoded row finds its past: two runs of rows in the cache. The prefix is shared by the
 /// samples of one state; the own run ends with the row being decoded. A row with both lengths zero
@@ -65,6 +65,41 @@ pub trait Decode: Memory {
         spans: &Self::Index,
         out: &mut Self::Tensor,
     ) -> Result<()>;
+    /// Whether prompts can begin with rows that are in the cache already, at the same results to
+    /// the last bit. The next two operations are for these.
+    fn shares_prompts(&self) -> bool {
+        false
+    }
+    /// Copies `len` rows of one layer's cache to others, which they do not overlap.
+    fn cache_copy(
+        &self,
+        heads: Heads,
+        len: usize,
+        from: u32,
+        to: u32,
+        cache: &mut Self::Tensor,
+    ) -> Result<()> {
+        let _ = (heads, len, from, to, cache);
+        Err(not_shared())
+    }
+    /// Attention of the ends of prompts, whose beginnings are in the cache: sequence `i` of
+    /// `packed` is the last rows of the `prompts[2 i + 1]` rows that the cache has from
+    /// `prompts[2 i]` on, its own keys and values included.
+    fn prompt_attention(
+        &self,
+        heads: Heads,
+        packed: &Packed<Self>,
+        qkv: &Self::Tensor,
+        cache: &Self::Tensor,
+        prompts: &Self::Index,
+        out: &mut Self::Tensor,
+    ) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let _ = (heads, packed, qkv, cache, prompts, out);
+        Err(not_shared())
+    }
     /// Draws one token for each row of `draws` from the same row of `logits` (`[n, vocab]`): the
     /// token whose interval of the cumulative distribution, most probable set first cut to `top_p`,
     /// holds the row's uniform number. In that distribution the row's scarce tokens come after the
@@ -77,4 +112,9 @@ pub trait Decode: Memory {
         sampling: Sampling,
         draws: &mut Draws,
     ) -> Result<()>;
+}
+
+/// A device that always computes prompts whole was asked not to.
+fn not_shared() -> Error {
+    Error::Input("this device computes prompts whole; see shares_prompts".into())
 }

@@ -12,21 +12,34 @@ use crate::Heads;
 const BLOCK: usize = 56;
 
 /// One sequence and one key/value head: the unit of parallel work.
-fn tasks(heads: Heads, starts: &[u32]) -> Vec<(usize, usize, usize)> {
-    let mut tasks: Vec<_> = starts
-        .windows(2)
-        .flat_map(|w| (0..heads.kv_heads).map(move |h| (w[0] as usize, (w[1] - w[0]) as usize, h)))
+#[derive(Clone, Copy)]
+struct Task {
+    sequence: usize,
+    /// The sequence's first row, and its rows.
+    first: usize,
+    len: usize,
+    /// The key/value head.
+    kv: usize,
+}
+
+fn tasks(heads: Heads, starts: &[u32]) -> Vec<Task> {
+    let sequences = starts.windows(2).map(|w| (w[0] as usize, (w[1] - w[0]) as usize));
+    let mut tasks: Vec<Task> = sequences
+        .enumerate()
+        .flat_map(|(sequence, (first, len))| {
+            (0..heads.kv_heads).map(move |kv| Task { sequence, first, len, kv })
+        })
         .collect();
     // The longest first, so that the cores finish together.
-    tasks.sort_by_key(|&(first, len, head)| (std::cmp::Reverse(len), first, head));
+    tasks.sort_by_key(|task| (std::cmp::Reverse(task.len), task.first, task.kv));
     tasks
 }
 
-fn each(parallel: bool, tasks: &[(usize, usize, usize)], f: impl Fn(usize, usize, usize) + Sync) {
+fn each(parallel: bool, tasks: &[Task], f: impl Fn(Task) + Sync) {
     if parallel {
-        tasks.par_iter().with_max_len(1).for_each(|&(first, len, head)| f(first, len, head));
+        tasks.par_iter().with_max_len(1).for_each(|&task| f(task));
     } else {
-        tasks.iter().for_each(|&(first, len, head)| f(first, len, head));
+        tasks.iter().for_each(|&task| f(task));
     }
 }
 
@@ -53,50 +66,97 @@ simd! {
     }
 }
 
-/// `out` and `lse` as [`crate::Layers::attention`] describes them.
-pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: &mut [f32]) {
+/// The keys and values that one head of queries looks at: rows `stride` apart, of which the first
+/// `known` come before the queries' own.
+#[derive(Clone, Copy)]
+struct Past<'a> {
+    keys: &'a [f32],
+    values: &'a [f32],
+    stride: usize,
+    known: usize,
+}
+
+/// What the query heads of one task make of their past: `put` is given the row, the head, its part
+/// of the result and its log-sum-exp. A row's numbers are the same however many come before it in
+/// its block.
+fn look(
+    heads: Heads,
+    task: Task,
+    qkv: &[f32],
+    past: Past<'_>,
+    mut put: impl FnMut(usize, usize, &[f32], f32),
+) {
     let (dim, width, group) = (heads.dim, heads.qkv(), heads.heads / heads.kv_heads);
-    let scale = 1.0 / (dim as f32).sqrt();
-    let (out, lse) = (Shared::new(out), Shared::new(lse));
-    each(worth_it(heads, starts), &tasks(heads, starts), |row0, len, kv| {
-        let k = &qkv[row0 * width + heads.q() + kv * dim..];
-        let v = &qkv[row0 * width + heads.q() + heads.kv() + kv * dim..];
-        let mut scores = vec![0.0; BLOCK.min(len) * len];
-        let (mut block_out, mut block_lse) = (vec![0.0; BLOCK * dim], vec![0.0; BLOCK]);
-        for head in kv * group..(kv + 1) * group {
-            for first in (0..len).step_by(BLOCK) {
-                let queries = BLOCK.min(len - first);
-                let keys = first + queries;
-                let q = &qkv[(row0 + first) * width + head * dim..];
-                let s = &mut scores[..queries * keys];
-                gemm_here(
-                    Sizes { m: queries, n: keys, k: dim },
-                    Mat::rows(q, width),
-                    Mat::columns(k, width),
-                    Start::Zero,
-                    s,
-                    keys,
-                );
-                softmax(s, keys, first, scale, &mut block_lse[..queries]);
-                gemm_here(
-                    Sizes { m: queries, n: dim, k: keys },
-                    Mat::rows(s, keys),
-                    Mat::rows(v, width),
-                    Start::Zero,
-                    &mut block_out,
-                    dim,
-                );
-                for i in 0..queries {
-                    let row = row0 + first + i;
-                    // SAFETY: this row and head belong to this task.
-                    unsafe {
-                        out.part(row * heads.q() + head * dim, dim)
-                            .copy_from_slice(&block_out[i * dim..][..dim]);
-                        lse.part(row * heads.heads + head, 1)[0] = block_lse[i];
-                    }
-                }
+    let (scale, Task { first: row0, len, kv, .. }) = (1.0 / (dim as f32).sqrt(), task);
+    let mut scores = vec![0.0; BLOCK.min(len) * (past.known + len)];
+    let (mut block_out, mut block_lse) = (vec![0.0; BLOCK * dim], vec![0.0; BLOCK]);
+    for head in kv * group..(kv + 1) * group {
+        for first in (0..len).step_by(BLOCK) {
+            let queries = BLOCK.min(len - first);
+            let keys = past.known + first + queries;
+            let q = &qkv[(row0 + first) * width + head * dim..];
+            let s = &mut scores[..queries * keys];
+            gemm_here(
+                Sizes { m: queries, n: keys, k: dim },
+                Mat::rows(q, width),
+                Mat::columns(past.keys, past.stride),
+                Start::Zero,
+                s,
+                keys,
+            );
+            softmax(s, keys, past.known + first, scale, &mut block_lse[..queries]);
+            gemm_here(
+                Sizes { m: queries, n: dim, k: keys },
+                Mat::rows(s, keys),
+                Mat::rows(past.values, past.stride),
+                Start::Zero,
+                &mut block_out,
+                dim,
+            );
+            for i in 0..queries {
+                put(row0 + first + i, head, &block_out[i * dim..][..dim], block_lse[i]);
             }
         }
+    }
+}
+
+/// `out` and `lse` as [`crate::Layers::attention`] describes them.
+pub fn forward(heads: Heads, starts: &[u32], qkv: &[f32], out: &mut [f32], lse: &mut [f32]) {
+    let (dim, width) = (heads.dim, heads.qkv());
+    let (out, lse) = (Shared::new(out), Shared::new(lse));
+    each(worth_it(heads, starts), &tasks(heads, starts), |task| {
+        let keys = &qkv[task.first * width + heads.q() + task.kv * dim..];
+        let past = Past { keys, values: &keys[heads.kv()..], stride: width, known: 0 };
+        look(heads, task, qkv, past, |row, head, result, log| {
+            // SAFETY: this row and head belong to this task.
+            unsafe {
+                out.part(row * heads.q() + head * dim, dim).copy_from_slice(result);
+                lse.part(row * heads.heads + head, 1)[0] = log;
+            }
+        });
+    });
+}
+
+/// `out` as [`crate::Decode::prompt_attention`] describes it.
+pub fn ends(
+    heads: Heads,
+    starts: &[u32],
+    qkv: &[f32],
+    cache: &[f32],
+    prompts: &[u32],
+    out: &mut [f32],
+) {
+    let (dim, capacity) = (heads.dim, cache.len() / (2 * heads.kv()));
+    let out = Shared::new(out);
+    each(worth_it(heads, starts), &tasks(heads, starts), |task| {
+        let [first, rows] = [0, 1].map(|i| prompts[2 * task.sequence + i] as usize);
+        let plane = |p: usize| &cache[(p * capacity + first) * dim..][..rows * dim];
+        let (keys, values) = (plane(task.kv), plane(heads.kv_heads + task.kv));
+        let past = Past { keys, values, stride: dim, known: rows - task.len };
+        look(heads, task, qkv, past, |row, head, result, _| {
+            // SAFETY: this row and head belong to this task.
+            unsafe { out.part(row * heads.q() + head * dim, dim) }.copy_from_slice(result);
+        });
     });
 }
 
@@ -133,80 +193,85 @@ pub fn backward(
     let (dim, width, group) = (heads.dim, heads.qkv(), heads.heads / heads.kv_heads);
     let scale = 1.0 / (dim as f32).sqrt();
     let dqkv = Shared::new(dqkv);
-    each(worth_it(heads, starts), &tasks(heads, starts), |row0, len, kv| {
-        let k = &qkv[row0 * width + heads.q() + kv * dim..];
-        let v = &qkv[row0 * width + heads.q() + heads.kv() + kv * dim..];
-        let (mut dk, mut dv) = (vec![0.0; len * dim], vec![0.0; len * dim]);
-        let mut dq = vec![0.0; BLOCK * dim];
-        let (mut p, mut dp) = (vec![0.0; BLOCK.min(len) * len], vec![0.0; BLOCK.min(len) * len]);
-        let mut block_lse = [0.0; BLOCK];
-        for head in kv * group..(kv + 1) * group {
-            for first in (0..len).step_by(BLOCK) {
-                let queries = BLOCK.min(len - first);
-                let keys = first + queries;
-                let row = row0 + first;
-                let q = Mat::rows(&qkv[row * width + head * dim..], width);
-                let dout_at = &dout[row * heads.q() + head * dim..];
-                let go = Mat::rows(dout_at, heads.q());
-                for i in 0..queries {
-                    block_lse[i] = lse[(row + i) * heads.heads + head];
-                }
-                let (p, dp) = (&mut p[..queries * keys], &mut dp[..queries * keys]);
-                gemm_here(
-                    Sizes { m: queries, n: keys, k: dim },
-                    q,
-                    Mat::columns(k, width),
-                    Start::Zero,
-                    p,
-                    keys,
-                );
-                gemm_here(
-                    Sizes { m: queries, n: keys, k: dim },
-                    go,
-                    Mat::columns(v, width),
-                    Start::Zero,
-                    dp,
-                    keys,
-                );
-                softmax_backward(p, dp, keys, first, scale, &block_lse);
-                gemm_here(
-                    Sizes { m: keys, n: dim, k: queries },
-                    Mat::columns(p, keys),
-                    go,
-                    Start::Old,
-                    &mut dv,
-                    dim,
-                );
-                gemm_here(
-                    Sizes { m: keys, n: dim, k: queries },
-                    Mat::columns(dp, keys),
-                    q,
-                    Start::Old,
-                    &mut dk,
-                    dim,
-                );
-                gemm_here(
-                    Sizes { m: queries, n: dim, k: keys },
-                    Mat::rows(dp, keys),
-                    Mat::rows(k, width),
-                    Start::Zero,
-                    &mut dq,
-                    dim,
-                );
-                for i in 0..queries {
-                    // SAFETY: this row's query head belongs to this task.
-                    unsafe { dqkv.part((row + i) * width + head * dim, dim) }
-                        .copy_from_slice(&dq[i * dim..][..dim]);
+    each(
+        worth_it(heads, starts),
+        &tasks(heads, starts),
+        |Task { first: row0, len, kv, .. }| {
+            let k = &qkv[row0 * width + heads.q() + kv * dim..];
+            let v = &qkv[row0 * width + heads.q() + heads.kv() + kv * dim..];
+            let (mut dk, mut dv) = (vec![0.0; len * dim], vec![0.0; len * dim]);
+            let mut dq = vec![0.0; BLOCK * dim];
+            let (mut p, mut dp) =
+                (vec![0.0; BLOCK.min(len) * len], vec![0.0; BLOCK.min(len) * len]);
+            let mut block_lse = [0.0; BLOCK];
+            for head in kv * group..(kv + 1) * group {
+                for first in (0..len).step_by(BLOCK) {
+                    let queries = BLOCK.min(len - first);
+                    let keys = first + queries;
+                    let row = row0 + first;
+                    let q = Mat::rows(&qkv[row * width + head * dim..], width);
+                    let dout_at = &dout[row * heads.q() + head * dim..];
+                    let go = Mat::rows(dout_at, heads.q());
+                    for i in 0..queries {
+                        block_lse[i] = lse[(row + i) * heads.heads + head];
+                    }
+                    let (p, dp) = (&mut p[..queries * keys], &mut dp[..queries * keys]);
+                    gemm_here(
+                        Sizes { m: queries, n: keys, k: dim },
+                        q,
+                        Mat::columns(k, width),
+                        Start::Zero,
+                        p,
+                        keys,
+                    );
+                    gemm_here(
+                        Sizes { m: queries, n: keys, k: dim },
+                        go,
+                        Mat::columns(v, width),
+                        Start::Zero,
+                        dp,
+                        keys,
+                    );
+                    softmax_backward(p, dp, keys, first, scale, &block_lse);
+                    gemm_here(
+                        Sizes { m: keys, n: dim, k: queries },
+                        Mat::columns(p, keys),
+                        go,
+                        Start::Old,
+                        &mut dv,
+                        dim,
+                    );
+                    gemm_here(
+                        Sizes { m: keys, n: dim, k: queries },
+                        Mat::columns(dp, keys),
+                        q,
+                        Start::Old,
+                        &mut dk,
+                        dim,
+                    );
+                    gemm_here(
+                        Sizes { m: queries, n: dim, k: keys },
+                        Mat::rows(dp, keys),
+                        Mat::rows(k, width),
+                        Start::Zero,
+                        &mut dq,
+                        dim,
+                    );
+                    for i in 0..queries {
+                        // SAFETY: this row's query head belongs to this task.
+                        unsafe { dqkv.part((row + i) * width + head * dim, dim) }
+                            .copy_from_slice(&dq[i * dim..][..dim]);
+                    }
                 }
             }
-        }
-        for i in 0..len {
-            let at = (row0 + i) * width + heads.q() + kv * dim;
-            // SAFETY: this row's key and value heads belong to this task.
-            unsafe {
-                dqkv.part(at, dim).copy_from_slice(&dk[i * dim..][..dim]);
-                dqkv.part(at + heads.kv(), dim).copy_from_slice(&dv[i * dim..][..dim]);
+            for i in 0..len {
+                let at = (row0 + i) * width + heads.q() + kv * dim;
+                // SAFETY: this row's key and value heads belong to this task.
+                unsafe {
+                    dqkv.part(at, dim).copy_from_slice(&dk[i * dim..][..dim]);
+                    dqkv.part(at + heads.kv(), dim).copy_from_slice(&dv[i * dim..][..dim]);
+                }
             }
-        }
-    });
+        },
+    );
 }

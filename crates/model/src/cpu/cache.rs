@@ -22,6 +22,14 @@ pub fn write(n: usize, heads: Heads, qkv: &[f32], slots: &[u32], cache: &mut [f3
     }
 }
 
+/// Copies `len` rows from one place to another.
+pub fn copy(heads: Heads, len: usize, from: usize, to: usize, cache: &mut [f32]) {
+    let capacity = cache.len() / (2 * heads.kv());
+    for plane in cache.chunks_exact_mut(capacity * heads.dim) {
+        plane.copy_within(from * heads.dim..(from + len) * heads.dim, to * heads.dim);
+    }
+}
+
 simd! {
     /// One query head over its past, given as two runs of keys and values; `out` is overwritten.
     pub fn attend(q: &[f32], runs: [(&[f32], &[f32]); 2], scores: &mut [f32], out: &mut [f32]) {

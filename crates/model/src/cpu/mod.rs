@@ -358,6 +358,36 @@ impl Decode for Cpu {
         Ok(())
     }
 
+    fn shares_prompts(&self) -> bool {
+        true
+    }
+
+    fn cache_copy(
+        &self,
+        heads: Heads,
+        len: usize,
+        from: u32,
+        to: u32,
+        cache: &mut CpuTensor,
+    ) -> Result<()> {
+        cache::copy(heads, len, from as usize, to as usize, cache.change());
+        Ok(())
+    }
+
+    fn prompt_attention(
+        &self,
+        heads: Heads,
+        packed: &Packed<Self>,
+        qkv: &CpuTensor,
+        cache: &CpuTensor,
+        prompts: &Vec<u32>,
+        out: &mut CpuTensor,
+    ) -> Result<()> {
+        let starts = &packed.starts[..packed.sequences + 1];
+        attention::ends(heads, starts, &qkv.data, &cache.data, prompts, out.change());
+        Ok(())
+    }
+
     fn sample(
         &self,
         vocab: usize,

@@ -1,4 +1,6 @@
-//! Computing prompts: many states together, their keys and values left in the cache.
+//! Computing prompts: many states together, their keys and values left in the cache. A state
+//! shares most of its text with the one that it came from; where the device can, what a prompt has
+//! in common with one in the cache is copied and only the rest is computed.
 //!
 //! Where a backend pads its decoding steps, another batch shape may round differently. A prompt is
 //! then always computed in a batch of the same number of rows, which depends on its own length
@@ -21,12 +23,16 @@ struct Gathered {
     rows: usize,
     batch: Batch,
     slots: Vec<u32>,
+    /// For each, where the whole prompt is in the cache: its first row and its rows.
+    places: Vec<u32>,
 }
 
 /// Computes prompts.
 pub(super) struct Prompts<B: Backend> {
     acts: Activations<B>,
     slots: B::Index,
+    /// Where whole prompts are in the cache, if beginnings are taken from there.
+    places: Option<B::Index>,
     /// Rows of the smallest batch; the others are twice, four times... as long.
     chunk: usize,
     /// Whether shapes are kept fixed.
@@ -42,9 +48,14 @@ impl<B: Backend> Prompts<B> {
         let chunk = if fixed { chunk(model.config.parameters()) } else { longest.max(512) };
         let capacity = rows(chunk, longest);
         let acts = Activations::new(model, capacity, Keep::Nothing)?;
+        let b = &model.backend;
+        // Of fixed shapes, how much of a prompt is known would make another.
+        let shares = b.shares_prompts() && !fixed;
+        let places = if shares { Some(b.indices(2 * capacity)?) } else { None };
         Ok(Prompts {
             acts,
-            slots: model.backend.indices(capacity)?,
+            slots: b.indices(capacity)?,
+            places,
             chunk,
             fixed,
             gathered: Vec::new(),
@@ -52,15 +63,24 @@ impl<B: Backend> Prompts<B> {
         })
     }
 
-    /// Adds a prompt whose keys and values belong at this place of the cache. What is full is
-    /// queued on the device.
+    /// Adds a prompt whose keys and values belong at this place of the cache, and of which rows
+    /// elsewhere in the cache are the beginning. What is full is queued on the device.
     pub fn push(
         &mut self,
         model: &Model<B>,
         cache: &mut Cache<B>,
         tokens: &[u32],
         place: Prefix,
+        known: Prefix,
     ) -> Result<()> {
+        let known_len = if self.places.is_some() { known.len as usize } else { 0 };
+        if known_len > 0 {
+            for layer in &mut cache.layers {
+                let (heads, to) = (model.config.heads, place.first);
+                model.backend.cache_copy(heads, known_len, known.first, to, layer)?;
+            }
+        }
+        let tokens = &tokens[known_len..];
         if tokens.is_empty() {
             return Ok(());
         }
@@ -68,7 +88,8 @@ impl<B: Backend> Prompts<B> {
         let at = match self.gathered.iter().position(|g| g.rows == rows) {
             Some(at) => at,
             None => {
-                self.gathered.push(Gathered { rows, batch: Batch::new(), slots: Vec::new() });
+                let (slots, places) = (Vec::new(), Vec::new());
+                self.gathered.push(Gathered { rows, batch: Batch::new(), slots, places });
                 self.gathered.len() - 1
             }
         };
@@ -76,8 +97,9 @@ impl<B: Backend> Prompts<B> {
             self.run(model, cache, at)?;
         }
         let gathered = &mut self.gathered[at];
-        gathered.batch.push(tokens, &[]);
-        gathered.slots.extend(place.first..place.first + place.len);
+        gathered.batch.push_end(known_len, tokens);
+        gathered.slots.extend(place.first + known_len as u32..place.first + place.len);
+        gathered.places.extend([place.first, place.len]);
         Ok(())
     }
 
@@ -92,7 +114,7 @@ impl<B: Backend> Prompts<B> {
     }
 
     fn run(&mut self, model: &Model<B>, cache: &mut Cache<B>, at: usize) -> Result<()> {
-        let Gathered { rows, batch, slots } = &mut self.gathered[at];
+        let Gathered { rows, batch, slots, places } = &mut self.gathered[at];
         if batch.is_empty() {
             return Ok(());
         }
@@ -122,14 +144,21 @@ impl<B: Backend> Prompts<B> {
             );
         }
         b.upload_indices(slots, &mut self.slots)?;
-        let places = &self.slots;
-        let mut body = || model.run(acts, &mut Attend::Prefill { cache, slots: places });
+        if let Some(index) = &mut self.places {
+            b.upload_indices(places, index)?;
+        }
+        let (at, whole) = (&self.slots, &self.places);
+        let mut body = || match whole {
+            Some(prompts) => model.run(acts, &mut Attend::Ends { cache, slots: at, prompts }),
+            None => model.run(acts, &mut Attend::Prefill { cache, slots: at }),
+        };
         match key {
             Some(key) => b.replay(key, &mut body)?,
             None => body()?,
         }
         batch.clear();
         slots.clear();
+        places.clear();
         Ok(())
     }
 }

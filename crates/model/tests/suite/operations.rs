@@ -2,9 +2,9 @@
 //! and single coordinates.
 
 use catamount_model::{
-    AdamW, Affine, Attended, Cpu, CpuTensor, Decode, Direction, Dropout, Head, HeadGradients,
-    Heads, Inner, Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize,
-    Packed, Scores, Shape, Update,
+    AdamW, Affine, Attended, Batch, Cpu, CpuTensor, Decode, Direction, Dropout, Head,
+    HeadGradients, Heads, Inner, Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput,
+    Normed, Optimize, Packed, Reference, Scores, Shape, Update,
 };
 use catamount_search::Stream;
 
@@ -273,6 +273,65 @@ fn attention_over_packed_sequences() {
     CPU.cache_attention(1, heads, &last, &cache, &vec![41, 29, 0, 30], &mut decoded).unwrap();
     for (a, b) in host(&decoded).iter().zip(&out[59 * heads.q()..]) {
         assert!((a - b).abs() < 1e-5, "{a} from the cache, {b} packed");
+    }
+}
+
+/// The end of a prompt has the numbers that it has in the whole prompt, to the last bit, and about
+/// those of the plain reference.
+#[test]
+fn ends_of_prompts() {
+    let heads = Heads { heads: 4, kv_heads: 2, dim: 16 };
+    // Longer than a block of queries, and than a block of a product's sums.
+    let lengths = [300usize, 64, 2];
+    let (known, width) = ([290usize, 1, 0], heads.qkv());
+    let n = lengths.iter().sum();
+    let qkv = random(n * width, 6);
+    let packed = |lengths: &[usize]| {
+        let mut batch = Batch::new();
+        lengths.iter().for_each(|&len| batch.push_end(0, &vec![0; len]));
+        Packed::<Cpu> {
+            n: batch.len(),
+            sequences: batch.sequences(),
+            longest: batch.longest(),
+            tokens: batch.tokens,
+            positions: batch.positions,
+            starts: batch.starts,
+        }
+    };
+    let (mut whole, mut lse) = (zeros(n * heads.q()), zeros(n * heads.heads));
+    CPU.attention(heads, &packed(&lengths), &tensor(&qkv), &mut whole, &mut lse).unwrap();
+
+    // All keys and values some way into a cache, the first prompt's beginning copied there.
+    let at = 400u32;
+    let mut cache = zeros((at as usize + n) * 2 * heads.kv());
+    let slots: Vec<u32> = (0..n as u32).map(|i| if i < 290 { i } else { at + i }).collect();
+    CPU.cache_write(n, heads, &tensor(&qkv), &slots, &mut cache).unwrap();
+    CPU.cache_copy(heads, 290, 0, at, &mut cache).unwrap();
+    let (mut ends, mut rows, mut prompts, mut first) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for (len, known) in lengths.iter().zip(known) {
+        prompts.extend([at + first as u32, *len as u32]);
+        rows.extend(first + known..first + len);
+        ends.extend_from_slice(&qkv[(first + known) * width..(first + len) * width]);
+        first += len;
+    }
+    let lens: Vec<usize> = lengths.iter().zip(known).map(|(len, known)| len - known).collect();
+    let mut out = zeros(rows.len() * heads.q());
+    let p = packed(&lens);
+    CPU.prompt_attention(heads, &p, &tensor(&ends), &cache, &prompts, &mut out).unwrap();
+    let (out, whole) = (host(&out), host(&whole));
+    for (out, row) in out.chunks_exact(heads.q()).zip(&rows) {
+        assert_eq!(out, &whole[row * heads.q()..][..heads.q()], "row {row}");
+    }
+
+    let mut plain = vec![0.0; (at as usize + n) * 2 * heads.kv()];
+    Reference.cache_write(n, heads, &qkv, &slots, &mut plain).unwrap();
+    Reference.cache_copy(heads, 290, 0, at, &mut plain).unwrap();
+    let mut wanted = vec![0.0; out.len()];
+    let Packed { n, sequences, longest, tokens, positions, starts } = p;
+    let p = Packed::<Reference> { n, sequences, longest, tokens, positions, starts };
+    Reference.prompt_attention(heads, &p, &ends, &plain, &prompts, &mut wanted).unwrap();
+    for (a, b) in out.iter().zip(&wanted) {
+        assert!((a - b).abs() < 1e-5, "{a}, and {b} of the reference");
     }
 }
 
