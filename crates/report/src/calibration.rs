@@ -57,8 +57,8 @@ impl Unfitted {
     /// For readers of the report.
     pub(crate) fn note(&self) -> String {
         format!(
-            "seed {}: the surrogate of {} for {} expansions under {} was not fitted, and its branch \
-             was trained with every weight 1: {}",
+            "seed {}: the surrogate of {} for {} expansions under {} was not fitted, and its \
+             branch was trained with every weight 1: {}",
             self.seed,
             self.objective,
             self.budget,

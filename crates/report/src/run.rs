@@ -139,7 +139,11 @@ impl Run {
     fn read_cells(&mut self, folders: &[PathBuf]) -> Result<(), ReportError> {
         let mut cells = Vec::new();
         for folder in folders {
-            for path in listing(&folder.join("cells"), ".jsonl")? {
+            let folder = folder.join("cells");
+            if !folder.is_dir() {
+                continue;
+            }
+            for path in listing(&folder, ".jsonl")? {
                 if is_sidecar(&path) {
                     continue;
                 }
@@ -211,8 +215,7 @@ impl Run {
             } else {
                 format!(" ({})", self.notes.join("; "))
             };
-            let path = self.dir.join("cells");
-            return Err(ReportError::Empty { path, reason });
+            return Err(ReportError::Empty { path: self.dir.clone(), reason });
         }
         self.groups.sort_by_key(|g| (g.budget, g.objective.rank(), strategy_rank(&g.strategy)));
         Ok(())
