@@ -163,7 +163,7 @@ fn what_is_missing_or_odd_is_named() {
         "zz-copy.jsonl says it is ce under bfs at N = 16, seed 7",
         "bare.jsonl has no manifest",
         "broken.jsonl:1: not a cell record",
-        "odd.metrics.jsonl: line 1 is no measurement",
+        "odd.metrics.jsonl: line 1 is not a measurement",
         "ce-bfs-16-7.trees.jsonl: not a tree record on line(s) 1",
     ] {
         assert!(notes.contains(part), "{part}\n{notes}");

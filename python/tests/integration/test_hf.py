@@ -117,6 +117,20 @@ def test_the_trainers_own_reporter_writes_to_mlflow(tmp_path, monkeypatch):
         )
 
 
+def test_the_trainers_own_reporter_writes_to_wandb(tmp_path, monkeypatch):
+    """The same for W&B, without its servers: in its own folder, to be sent later."""
+    import wandb
+
+    for name, value in {"MODE": "offline", "SILENT": "true", "DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    trainer = train(tmp_path / "out", report_to="wandb", max_steps=2)
+    wandb.finish()
+    (summary,) = tmp_path.glob("wandb/offline-run-*/files/wandb-summary.json")
+    written, last = json.loads(summary.read_text()), losses(trainer)[-1]
+    for name in METRICS:
+        assert written[f"train/{name}"] == pytest.approx(last[name])
+
+
 def losses(trainer):
     """What was logged of each step."""
     return [entry for entry in trainer.state.log_history if "loss" in entry]
