@@ -267,6 +267,9 @@ fn the_beginning_of_a_presets_name_is_enough_and_a_plan_needs_no_data() {
     let said = refused(folder.path(), "run capped.toml --device cpu");
     assert!(said.contains("5 inputs are missing:\n") && said.contains(missing[4]), "{said}");
     assert!(plan["steps"][1]["updates"]["assuming"].is_string());
+    // The study of the documentation's pictures.
+    let pictured = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/images/study.toml");
+    assert!(printed(folder.path(), &format!("run {pictured} --dry-run")).contains("distinct bfs"));
 }
 
 /// Traces of which one is too long for the recipe.
