@@ -236,6 +236,26 @@ impl Run {
                 ));
             }
         }
+        let promised = |group: &&Group| {
+            planned.iter().any(|cell| {
+                cell.objective == group.objective.full
+                    && cell.strategy == group.strategy
+                    && cell.budget == group.budget
+            })
+        };
+        let others: Vec<String> = self
+            .groups
+            .iter()
+            .filter(|group| !planned.is_empty() && !promised(group))
+            .map(|g| format!("{} under {} at N = {}", g.objective.full, g.strategy, g.budget))
+            .collect();
+        if !others.is_empty() {
+            self.notes.push(format!(
+                "counted in tables and corrections, though the experiment does not plan it: {}; \
+                 what is moved out of cells/ is left out",
+                others.join(", ")
+            ));
+        }
         // Holes in the tables, where the plan does not say what was meant to be there.
         if planned.is_empty() {
             for budget in self.budgets() {

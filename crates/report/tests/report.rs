@@ -184,11 +184,16 @@ fn what_is_missing_or_odd_is_named() {
     let promised = serde_json::json!({"cells": [{"objective": "rdfs", "strategy": "rdfs",
         "budget": 64, "seed": 7}]});
     fs::write(dir.path().join("plan.json"), promised.to_string()).unwrap();
-    let missing = report(dir.path()).unwrap().missing;
+    let made = report(dir.path()).unwrap();
+    let missing = made.missing;
     assert!(
         missing.iter().any(|m| m == "rdfs under rdfs at N = 64, seed 7: planned, never run"),
         "{missing:?}"
     );
+    // What else is there counts, and is named.
+    let others = |note: &&String| note.contains("does not plan it: ");
+    let note = made.notes.iter().find(others).unwrap();
+    assert!(note.contains("bfs under bfs at N = ") && !note.contains("rdfs under rdfs"), "{note}");
 }
 
 #[test]
