@@ -60,7 +60,7 @@ pub struct Arguments {
     /// Print the plan, or what came out, as JSON, for programs.
     #[arg(long)]
     json: bool,
-    #[command(flatten, next_help_heading = "Forecast (--dry-run --nodes N)")]
+    #[command(flatten)]
     forecast: forecast::Arguments,
     /// Print the experiment's file (to start one of your own from a preset) and do nothing.
     #[arg(long)]

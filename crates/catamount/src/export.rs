@@ -30,7 +30,7 @@ pub struct Arguments {
     format: Format,
     #[command(flatten)]
     metamath: environment::MetamathArguments,
-    #[command(flatten, next_help_heading = environment::LEAN)]
+    #[command(flatten)]
     lean: environment::LeanArguments,
     /// Lean: the file of theorems that was searched, for their statements.
     #[arg(long)]

@@ -15,7 +15,7 @@ const GB: f64 = 1e9;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Estimate schedule, time and bottleneck for this many nodes.
+    /// With --dry-run: estimate schedule, time and bottleneck for this many nodes.
     #[arg(long, requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: Option<u32>,
     /// Cards of each node; without any, models compute on processors.

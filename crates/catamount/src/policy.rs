@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = Workload::BATCH)]
     #[arg(value_parser = range(1, Workload::LARGEST_BATCH))]
     pub batch: usize,
-    #[command(flatten, next_help_heading = "Server (--policy http:URL)")]
+    #[command(flatten)]
     pub server: server::Arguments,
     /// Take files of traces as they are, without comparing them with the manifest beside them.
     #[arg(long)]

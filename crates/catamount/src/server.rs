@@ -11,41 +11,44 @@ use catamount_search::{Deployment, Policy};
 use crate::arguments::range;
 use crate::{environment, stop};
 
+/// Where the help lists these.
+const HEADING: &str = "Server (--policy http:URL)";
+
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The model to ask for, or an adapter that the server has loaded, by its name there. With
     /// --adapter, the name under which the server is to load it.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub model_name: Option<String>,
     /// Send token ids, laid out as in training by the tokenizer of this model's folder (or GGUF
     /// file), instead of text. vLLM, SGLang and llama.cpp take them.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, help_heading = HEADING, value_name = "FOLDER")]
     #[arg(conflicts_with_all = ["prompt", "chat"])]
     pub tokenizer: Option<PathBuf>,
     /// The prompt as text, in which {state} stands for the state and \n for a new line
     /// [default: that of training, "{state}:::"].
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub prompt: Option<String>,
     /// Ask /v1/chat/completions, with the prompt as the user's message.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub chat: bool,
     /// A text that ends a tactic, beside the model's own end of text; \n is a new line; again for
     /// more.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, help_heading = HEADING, value_name = "TEXT")]
     pub stop: Vec<String>,
     /// Requests under way at once.
-    #[arg(long, default_value_t = HttpSettings::CONCURRENCY)]
+    #[arg(long, help_heading = HEADING, default_value_t = HttpSettings::CONCURRENCY)]
     #[arg(value_parser = range(1, HttpSettings::MOST_REQUESTS))]
     pub http_concurrency: usize,
     /// Longest wait for one answer, in seconds.
-    #[arg(long, default_value_t = HttpSettings::TIMEOUT as f64)]
+    #[arg(long, help_heading = HEADING, default_value_t = HttpSettings::TIMEOUT as f64)]
     pub http_timeout: f64,
     /// How many times to retry a request after a temporary failure.
-    #[arg(long, default_value_t = HttpSettings::RETRIES)]
+    #[arg(long, help_heading = HEADING, default_value_t = HttpSettings::RETRIES)]
     pub http_retries: u32,
     /// Ask for all samples of a state in one request (`n`): fewer requests, but their seeds are no
     /// longer their own.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub http_grouped: bool,
 }
 

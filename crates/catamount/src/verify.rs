@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use catamount_data::{Elsewhere, Trust};
 use catamount_experiment::{Error, Verification, Verified, VerifiedRow};
 
-use crate::environment::{LEAN, LeanTrust, MetamathTrust};
+use crate::environment::{LeanTrust, MetamathTrust};
 use crate::stop;
 
 #[derive(clap::Args)]
@@ -28,7 +28,7 @@ pub struct Arguments {
     library: Vec<PathBuf>,
     #[command(flatten)]
     metamath: MetamathTrust,
-    #[command(flatten, next_help_heading = LEAN)]
+    #[command(flatten)]
     lean: LeanTrust,
     /// Look at the hashes and at the logs only, without the prover.
     #[arg(long)]
