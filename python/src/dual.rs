@@ -19,7 +19,7 @@ pub fn operand(value: &Bound<'_, PyAny>) -> PyResult<objective::Dual> {
     }
     match value.extract::<f64>() {
         Ok(number) if number.is_finite() => Ok(objective::Dual::constant(number)),
-        Ok(number) => Err(PyValueError::new_err(format!("{number} is no finite number"))),
+        Ok(number) => Err(PyValueError::new_err(format!("{number} is not a finite number"))),
         Err(_) => Err(PyTypeError::new_err(format!(
             "expected a number or a catamount.Dual, not {}",
             value.get_type()
@@ -40,7 +40,7 @@ impl Dual {
     #[new]
     fn new(value: f64) -> PyResult<Self> {
         if !value.is_finite() {
-            return Err(PyValueError::new_err(format!("{value} is no finite number")));
+            return Err(PyValueError::new_err(format!("{value} is not a finite number")));
         }
         Ok(Dual(objective::Dual::constant(value)))
     }

@@ -5,8 +5,8 @@ A fenced block begins with its language. `sh` is run by a shell that stops at th
 (`...` stands for anything); `python` blocks of a page are one program. All blocks of a page run in
 one folder. A mark after the language, as in `sh,gpu`, says what a block needs that a test does not
 have: those are listed, not run. `torch` and `ray` blocks, and a guide's `rehearsal`, are run by the
-integration tests, the guide for servers by test_server_snippets.py with a fake. `rust` blocks are
-doctests.
+integration tests, the guide for servers by test_server_snippets.py with a fake, that for provers
+behind HTTP by test_service_snippets.py with the provers themselves. `rust` blocks are doctests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ MARKS = ("gpu", "server", "slow", "install", "cargo", "ray", "torch", "rehearsal
 PREAMBLES = {
     "docs/guides/report.md": """import os, pathlib
 os.environ.update(MLFLOW_TRACKING_URI="file:tracked", MLFLOW_ALLOW_FILE_STORE="true")
-pathlib.Path("study/training").mkdir(parents=True)
+os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true")
+for folder in ("study/training", "study/steps"):
+    pathlib.Path(folder).mkdir(parents=True)
+pathlib.Path("study/steps/report.json").write_text('{"done": true}')
 pathlib.Path("study/training/ce.metrics.jsonl").write_text('{"step": 1, "loss": 2.5}\\n')
 """,
     "python/README.md": "import catamount\npolicy = catamount.NgramPolicy('train.jsonl')\n",

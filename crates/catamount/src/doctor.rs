@@ -29,36 +29,49 @@ impl Arguments {
         }
     }
 
-    /// Prints what was found, or what is missing.
-    fn found(&self, what: &str, found: Result<String>) {
-        match found {
-            Ok(text) => self.say(what, true, &text, MISSING),
-            Err(error) => self.say(what, false, &error.to_string(), MISSING),
+    /// Prints what is there, or what is missing and who would miss it.
+    fn found(&self, what: &str, ok: bool, text: &str) {
+        match PURPOSES.iter().find(|(name, _)| *name == what) {
+            Some((_, purpose)) if !ok => {
+                self.say(what, ok, &format!("{purpose}; {text}"), "missing");
+            }
+            _ => self.say(what, ok, text, "missing"),
         }
     }
 }
 
-const MISSING: &str = "missing";
+/// What is needed for some things only, where its own text does not say so.
+const PURPOSES: [(&str, &str); 5] = [
+    ("metamath database", "only for Metamath's theorems, such as those of `catamount run demo`"),
+    ("GPU", "only for speed: models run on the processor as well"),
+    ("node", "only for Lean without a toolchain"),
+    ("lake", "only for Lake projects (--project)"),
+    ("lean", "only for Lake projects (--project)"),
+];
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    arguments.found(
+    let found = |what: &str, found: Result<String>| match found {
+        Ok(text) => arguments.found(what, true, &text),
+        Err(error) => arguments.found(what, false, &error.to_string()),
+    };
+    found(
         "metamath database",
         catamount_data::database_path(Path::new("set.mm"))
             .map(|path| path.display().to_string())
             .map_err(Into::into),
     );
-    arguments.found(
+    found(
         "metamath program",
         version("metamath", "Debian's package metamath; only needed to verify exported proofs"),
     );
-    arguments.found(
+    found(
         "GPU",
         catamount_cuda::Cuda::new(0)
             .map(|cuda| catamount_model::Memory::describe(&cuda))
             .map_err(Into::into),
     );
     for finding in catamount_lean::diagnose(None, arguments.project.as_deref()) {
-        arguments.say(&finding.what, finding.ok, &finding.text, MISSING);
+        arguments.found(&finding.what, finding.ok, &finding.text);
     }
     if arguments.self_test {
         let host = match &arguments.project {

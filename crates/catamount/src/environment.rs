@@ -14,6 +14,9 @@ use catamount_traces::Theorem;
 
 use crate::arguments::range;
 
+/// Lean's options are many: in a help they come after the others.
+const LEAN: &str = "Lean";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Prover {
     /// Metamath, in this process.
@@ -59,47 +62,47 @@ impl MetamathArguments {
 
 #[derive(clap::Args)]
 pub struct LeanArguments {
-    /// Lean: the Lake project that the theorems live in; its own toolchain is used.
-    #[arg(long)]
+    /// The Lake project that the theorems live in; its own toolchain is used.
+    #[arg(long, help_heading = LEAN)]
     pub project: Option<PathBuf>,
-    /// Lean without a toolchain: the folder that the theorems' files are relative to.
-    #[arg(long)]
+    /// Without a toolchain: the folder that the theorems' files are relative to.
+    #[arg(long, help_heading = LEAN)]
     pub root: Option<PathBuf>,
-    /// Lean without a toolchain: the recipe of a corpus, by name or by path, that the theorems live
-    /// in; it says what --root, --library, --leave-out and --helpers would.
-    #[arg(long, requires = "checkouts", conflicts_with_all =
+    /// Without a toolchain: the recipe of a corpus, by name or by path, that the theorems live in;
+    /// it says what --root, --library, --leave-out and --helpers would.
+    #[arg(long, help_heading = LEAN, requires = "checkouts", conflicts_with_all =
         ["project", "root", "library", "leave_out", "helpers"])]
     pub corpus: Option<String>,
-    /// Lean: the folder with a checkout of the corpus, and of each that it depends on, under their
-    /// names.
-    #[arg(long, requires = "corpus")]
+    /// The folder with a checkout of the corpus, and of each that it depends on, under their names.
+    #[arg(long, help_heading = LEAN, requires = "corpus")]
     pub checkouts: Option<PathBuf>,
-    /// Lean without a toolchain: folders of what that library imports besides core Lean.
-    #[arg(long, value_delimiter = ',')]
+    /// Without a toolchain: folders of what that library imports besides core Lean.
+    #[arg(long, help_heading = LEAN, value_delimiter = ',')]
     pub library: Vec<PathBuf>,
-    /// Lean without a toolchain: modules (and submodules) never to import, even if another module
-    /// asks for them.
-    #[arg(long, value_delimiter = ',')]
+    /// Without a toolchain: modules (and submodules) never to import, even if another module asks
+    /// for them.
+    #[arg(long, help_heading = LEAN, value_delimiter = ',')]
     pub leave_out: Vec<String>,
-    /// Lean without a toolchain: compile with names for compiler-made helpers, for libraries that
-    /// bring tactics of their own (Mathlib, Aesop).
-    #[arg(long)]
+    /// Without a toolchain: compile with names for compiler-made helpers, for libraries that bring
+    /// tactics of their own (Mathlib, Aesop).
+    #[arg(long, help_heading = LEAN)]
     pub helpers: bool,
-    /// Lean: modules to import where a theorem's header names none.
-    #[arg(long, value_delimiter = ',')]
+    /// Modules to import where a theorem's header names none.
+    #[arg(long, help_heading = LEAN, value_delimiter = ',')]
     pub imports: Option<Vec<String>>,
-    /// Lean: server processes.
-    #[arg(long, default_value_t = 2, value_parser = range(1, Workload::MOST_THREADS))]
+    /// Lean processes at work.
+    #[arg(long, help_heading = LEAN, default_value_t = 2)]
+    #[arg(value_parser = range(1, Workload::MOST_THREADS))]
     pub workers: usize,
-    /// Lean: wall-clock limit for one tactic, in seconds.
-    #[arg(long, default_value_t = 60.0)]
+    /// Wall-clock limit for one tactic, in seconds.
+    #[arg(long, help_heading = LEAN, default_value_t = 60.0)]
     pub tactic_limit: f64,
-    /// Lean: the prover's own limit for one tactic, in the unit of Lean's maxHeartbeats. This limit
-    /// is cheap to hit; hitting --tactic-limit restarts the process.
-    #[arg(long, default_value_t = Options::default().heartbeats)]
+    /// Lean's own limit for one tactic, in the unit of its maxHeartbeats. This limit is cheap to
+    /// hit; hitting --tactic-limit restarts the process.
+    #[arg(long, help_heading = LEAN, default_value_t = Options::default().heartbeats)]
     pub heartbeats: u64,
-    /// Lean: wall-clock limit for checking one finished proof, in seconds.
-    #[arg(long, default_value_t = 120.0)]
+    /// Wall-clock limit for checking one finished proof, in seconds.
+    #[arg(long, help_heading = LEAN, default_value_t = 120.0)]
     pub check_limit: f64,
     #[command(flatten)]
     pub trust: LeanTrust,
@@ -108,16 +111,16 @@ pub struct LeanArguments {
 /// What a verdict of Lean's rests on.
 #[derive(clap::Args)]
 pub struct LeanTrust {
-    /// Lean: run a native toolchain even where nothing on this machine would confine it. Tactics
-    /// run code: use this for tactics of your own.
-    #[arg(long)]
+    /// Run a native toolchain even where nothing on this machine would confine it. Tactics run
+    /// code: use this for tactics of your own.
+    #[arg(long, help_heading = LEAN)]
     pub unconfined: bool,
-    /// Lean: kernel that checks proofs; with `nanoda`, that kernel must accept the proof too (its
+    /// Kernel that checks proofs; with `nanoda`, that kernel must accept the proof too (its
     /// program nanoda_bin, which you build, must be on the PATH).
-    #[arg(long, value_enum, default_value = "lean")]
+    #[arg(long, help_heading = LEAN, value_enum, default_value = "lean")]
     pub kernel: Kernel,
-    /// Lean: axioms that a proof may rest on.
-    #[arg(long, value_delimiter = ',')]
+    /// Axioms that a proof may rest on.
+    #[arg(long, help_heading = LEAN, value_delimiter = ',')]
     pub axioms: Option<Vec<String>>,
 }
 

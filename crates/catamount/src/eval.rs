@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     .run(&tasks, &mut Terminal { tasks: &tasks, json: arguments.json })
     .map_err(|error| match error {
         CellError::Io { .. } => anyhow::Error::new(error)
-            .context("the results so far stand in the log; the same command goes on from there"),
+            .context("the results so far are in the log; the same command continues from there"),
         other => other.into(),
     })?;
     if runs.iter().any(|run| !run.complete) {

@@ -104,7 +104,7 @@ enum Command {
     /// Import, extract, split, validate and describe proof traces.
     #[command(subcommand)]
     Data(data::Command),
-    /// Compile a Lean library's modules once, so that its theorems open at once.
+    /// Compile a Lean library once, or trace a known one by its recipe.
     #[command(subcommand)]
     Lean(lean::Command),
     /// Search for a proof of one theorem and watch it.

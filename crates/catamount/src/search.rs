@@ -22,7 +22,7 @@ pub struct Arguments {
     pub temperature: Option<f64>,
     #[arg(long, allow_negative_numbers = true, help = common("top_p"))]
     pub top_p: Option<f64>,
-    #[arg(long, help = common("distinct"))]
+    #[arg(long, help = flag("distinct"))]
     pub distinct: bool,
     #[arg(long, help = common("max_tokens"))]
     pub max_tokens: Option<u64>,
@@ -87,8 +87,17 @@ pub fn several_strategies(command: clap::Command) -> clap::Command {
 }
 
 fn common(key: &str) -> String {
+    help(key, described)
+}
+
+/// Of what is said by being there.
+fn flag(key: &str) -> String {
+    help(key, |parameter| capital(parameter.help))
+}
+
+fn help(key: &str, text: impl Fn(&ParameterHelp) -> String) -> String {
     let known = Deployment::common_parameters();
-    known.iter().find(|parameter| parameter.key == key).map(described).unwrap_or_default()
+    known.iter().find(|parameter| parameter.key == key).map(text).unwrap_or_default()
 }
 
 fn own() -> String {

@@ -123,7 +123,9 @@ impl Probe {
                 }
             }
             (_, Err(reason)) => found.push(format!("has no prover: {reason}")),
-            (Err(reason), _) => found.push(format!("has a prover, but here is none: {reason}")),
+            (Err(reason), _) => {
+                found.push(format!("has a prover, but there is none here: {reason}"))
+            }
         }
         match (&self.source, &other.source) {
             (Ok(ours), Ok(theirs)) if ours == theirs => {}

@@ -67,7 +67,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         stop: stop::on_interrupt(),
     };
     let verified = match how.of(folder) {
-        Err(Error::Interrupted) => bail!("interrupted: nothing is said of what was looked at"),
+        Err(Error::Interrupted) => {
+            bail!("interrupted; nothing was decided, run the same command again")
+        }
         verified => verified?,
     };
     match arguments.json {

@@ -73,6 +73,8 @@ fn helps_show_examples_shells_complete_and_manual_pages_are_written() {
     );
     let place = |text: &str| help("eval").find(text).unwrap();
     assert!(place("--quiet") > place("--time-limit"), "what every command has comes last");
+    assert!(place("\nLean:\n") > place("--time-limit") && place("--project") > place("\nLean:\n"));
+    assert!(place("Sample no tactic twice at a node\n") > place("--distinct"));
     printed(folder.path(), "man --out pages");
     for name in ["catamount.1", "catamount-eval.1", "catamount-data-convert.1"] {
         assert!(folder.path().join("pages").join(name).exists(), "{name}");
@@ -115,6 +117,18 @@ fn what_is_reported_can_be_had_as_json() {
 }
 
 #[test]
+fn what_is_missing_says_who_would_miss_it() {
+    let mut doctor = assert_cmd::Command::cargo_bin("catamount").unwrap();
+    let output = doctor.arg("doctor").env("PATH", "").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("\nmissing lake: only for Lake projects (--project); `lake`"), "{said}");
+    for line in said.lines().filter(|line| line.starts_with("missing")) {
+        let why = ["only ", "first use", "needed once"];
+        assert!(why.iter().any(|why| line.contains(why)), "{line}");
+    }
+}
+
+#[test]
 fn a_missing_folder_is_named_and_the_reason_said_once() {
     let folder = prepared();
     for arguments in ["report nowhere", "verify nowhere", "view d.mm", "data stats nowhere"] {
@@ -122,6 +136,8 @@ fn a_missing_folder_is_named_and_the_reason_said_once() {
         assert!(said.contains("nowhere") || said.contains("d.mm is a file"), "{arguments}: {said}");
         assert!(said.matches("No such file").count() <= 1, "{arguments}: {said}");
     }
+    let said = refused(folder.path(), "report .");
+    assert!(said.contains(". holds no cell with a manifest; a run folder has"), "{said}");
 }
 
 /// A theorem needs no demonstrated proof to be searched, unless its length is asked for.
@@ -170,6 +186,9 @@ fn another_budget_under_the_same_name_is_refused_without_contradiction() {
     let said = refused(folder.path(), &format!("{eval} 9"));
     assert!(said.contains("budget was 8 and is now 9"), "{said}");
     assert!(!said.contains("goes on from there"), "{said}");
+    // Of another kind of policy, that it is one is all there is to say.
+    let said = refused(folder.path(), &format!("{eval} 8").replace("replay:t", "ngram:goal"));
+    assert!(said.contains("kind was replay and is now ngram; choose"), "{said}");
 }
 
 #[test]
@@ -248,6 +267,9 @@ fn the_beginning_of_a_presets_name_is_enough_and_a_plan_needs_no_data() {
     let said = refused(folder.path(), "run capped.toml --device cpu");
     assert!(said.contains("5 inputs are missing:\n") && said.contains(missing[4]), "{said}");
     assert!(plan["steps"][1]["updates"]["assuming"].is_string());
+    // The study of the documentation's pictures.
+    let pictured = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/images/study.toml");
+    assert!(printed(folder.path(), &format!("run {pictured} --dry-run")).contains("distinct bfs"));
 }
 
 /// Traces of which one is too long for the recipe.

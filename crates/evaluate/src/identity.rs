@@ -61,11 +61,18 @@ impl CellIdentity {
             limit(self.limits.theorem),
             limit(new.limits.theorem),
         );
-        for (part, old, new) in self.policy.differences(&new.policy) {
-            compare(&format!("the policy's {part}"), shown(old), shown(new));
-        }
-        for (part, old, new) in self.environment.differences(&new.environment) {
-            compare(&format!("the environment's {part}"), shown(old), shown(new));
+        for (whose, old, new) in [
+            ("policy", &self.policy, &new.policy),
+            ("environment", &self.environment, &new.environment),
+        ] {
+            let mut differences = old.differences(new);
+            // What parts there are goes with the kind: of another one nothing else can be compared.
+            if old.get(KIND) != new.get(KIND) {
+                differences.retain(|(part, ..)| *part == KIND);
+            }
+            for (part, old, new) in differences {
+                compare(&format!("the {whose}'s {part}"), shown(old), shown(new));
+            }
         }
         let (old, new) = (entries(&self.deployment), entries(&new.deployment));
         for key in old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))) {
@@ -75,6 +82,8 @@ impl CellIdentity {
         found
     }
 }
+
+const KIND: &str = "kind";
 
 type Entries = serde_json::Map<String, serde_json::Value>;
 

@@ -44,8 +44,9 @@ impl Experiment {
                 missing.push(format!("data.project: there is no folder {shown}"));
             } else if !["lakefile.lean", "lakefile.toml"].iter().any(lakefile) {
                 let shown = project.display();
-                missing
-                    .push(format!("data.project: {shown} has no lakefile, so is no Lake project"));
+                missing.push(format!(
+                    "data.project: {shown} is not a Lake project (it has no lakefile)"
+                ));
             }
         }
         missing

@@ -270,7 +270,7 @@ impl Writer {
     pub fn new(module: &Module) -> Result<Writer, String> {
         match module.bytes.len() % 4 {
             0 => Ok(Writer { bytes: module.bytes.clone(), base: module.word(BASE_AT)? }),
-            _ => Err("it is no whole number of words".into()),
+            _ => Err("its length is not a whole number of words".into()),
         }
     }
 

@@ -139,7 +139,11 @@ impl Run {
     fn read_cells(&mut self, folders: &[PathBuf]) -> Result<(), ReportError> {
         let mut cells = Vec::new();
         for folder in folders {
-            for path in listing(&folder.join("cells"), ".jsonl")? {
+            let folder = folder.join("cells");
+            if !folder.is_dir() {
+                continue;
+            }
+            for path in listing(&folder, ".jsonl")? {
                 if is_sidecar(&path) {
                     continue;
                 }
@@ -211,8 +215,7 @@ impl Run {
             } else {
                 format!(" ({})", self.notes.join("; "))
             };
-            let path = self.dir.join("cells");
-            return Err(ReportError::Empty { path, reason });
+            return Err(ReportError::Empty { path: self.dir.clone(), reason });
         }
         self.groups.sort_by_key(|g| (g.budget, g.objective.rank(), strategy_rank(&g.strategy)));
         Ok(())
@@ -232,6 +235,26 @@ impl Run {
                     "{objective} under {strategy} at N = {budget}{seed}: planned, never run"
                 ));
             }
+        }
+        let promised = |group: &&Group| {
+            planned.iter().any(|cell| {
+                cell.objective == group.objective.full
+                    && cell.strategy == group.strategy
+                    && cell.budget == group.budget
+            })
+        };
+        let others: Vec<String> = self
+            .groups
+            .iter()
+            .filter(|group| !planned.is_empty() && !promised(group))
+            .map(|g| format!("{} under {} at N = {}", g.objective.full, g.strategy, g.budget))
+            .collect();
+        if !others.is_empty() {
+            self.notes.push(format!(
+                "counted in tables and corrections, though the experiment does not plan it: {}; \
+                 what is moved out of cells/ is left out",
+                others.join(", ")
+            ));
         }
         // Holes in the tables, where the plan does not say what was meant to be there.
         if planned.is_empty() {

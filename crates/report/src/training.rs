@@ -71,7 +71,7 @@ impl Training {
         let wrong = |error| match error {
             LinesError::Io { path, source } => ReportError::Read { path, source },
             LinesError::Damaged { path, line, reason } => {
-                let reason = format!("line {line} is no measurement ({reason}); remove it");
+                let reason = format!("line {line} is not a measurement ({reason}); remove it");
                 ReportError::Content { path, reason }
             }
         };

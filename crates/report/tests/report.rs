@@ -163,7 +163,7 @@ fn what_is_missing_or_odd_is_named() {
         "zz-copy.jsonl says it is ce under bfs at N = 16, seed 7",
         "bare.jsonl has no manifest",
         "broken.jsonl:1: not a cell record",
-        "odd.metrics.jsonl: line 1 is no measurement",
+        "odd.metrics.jsonl: line 1 is not a measurement",
         "ce-bfs-16-7.trees.jsonl: not a tree record on line(s) 1",
     ] {
         assert!(notes.contains(part), "{part}\n{notes}");
@@ -184,11 +184,16 @@ fn what_is_missing_or_odd_is_named() {
     let promised = serde_json::json!({"cells": [{"objective": "rdfs", "strategy": "rdfs",
         "budget": 64, "seed": 7}]});
     fs::write(dir.path().join("plan.json"), promised.to_string()).unwrap();
-    let missing = report(dir.path()).unwrap().missing;
+    let made = report(dir.path()).unwrap();
+    let missing = made.missing;
     assert!(
         missing.iter().any(|m| m == "rdfs under rdfs at N = 64, seed 7: planned, never run"),
         "{missing:?}"
     );
+    // What else is there counts, and is named.
+    let others = |note: &&String| note.contains("does not plan it: ");
+    let note = made.notes.iter().find(others).unwrap();
+    assert!(note.contains("bfs under bfs at N = ") && !note.contains("rdfs under rdfs"), "{note}");
 }
 
 #[test]
@@ -233,8 +238,7 @@ fn a_report_waits_for_whoever_is_writing_one() {
 #[test]
 fn folders_that_hold_no_run() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(matches!(report(dir.path()), Err(ReportError::Read { .. })));
-    fs::create_dir(dir.path().join("cells")).unwrap();
+    assert!(matches!(report(&dir.path().join("none")), Err(ReportError::Read { .. })));
     assert!(report(dir.path()).unwrap_err().to_string().contains("holds no cell with a manifest"));
     fs::write(dir.path().join("plan.json"), "{").unwrap();
     assert!(report(dir.path()).unwrap_err().to_string().contains("plan.json: not what a study"));

@@ -36,10 +36,10 @@ pub enum ConnectError {
     #[error("{0}; is it running (`catamount serve`), and with the same library?")]
     Unusable(String),
     /// None has come within the time.
-    #[error("no prover has come within {} s", PATIENCE.as_secs())]
+    #[error("no prover answered within {} s", PATIENCE.as_secs())]
     None,
     /// There is no thread to look after them.
-    #[error("cannot look after provers: {0}")]
+    #[error("cannot start the thread that watches provers: {0}")]
     Thread(String),
 }
 

@@ -117,6 +117,19 @@ def test_the_trainers_own_reporter_writes_to_mlflow(tmp_path, monkeypatch):
         )
 
 
+def test_the_trainers_own_reporter_writes_to_wandb(tmp_path, monkeypatch):
+    """The same for W&B, without its servers: what its own process says was written last."""
+    import wandb
+
+    for name, value in {"MODE": "offline", "SILENT": "true", "DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    trainer = train(tmp_path / "out", report_to="wandb", max_steps=2)
+    written = {name: wandb.run.summary[f"train/{name}"] for name in METRICS}
+    wandb.finish()
+    assert written == pytest.approx({name: losses(trainer)[-1][name] for name in METRICS})
+    assert list(tmp_path.glob("wandb/offline-run-*/run-*.wandb"))
+
+
 def losses(trainer):
     """What was logged of each step."""
     return [entry for entry in trainer.state.log_history if "loss" in entry]

@@ -345,7 +345,7 @@ def test_what_cannot_work_is_refused_before_anything_is_done(place, nodes):
         return str(error.value)
 
     assert "nothing answers at 127.0.0.1:1" in refused("127.0.0.1:1")
-    assert "is no address of a Ray cluster" in refused("somewhere")
+    assert "is not the address of a Ray cluster" in refused("somewhere")
     assert "use the head's HOST:6379 from a node" in refused("ray://127.0.0.1:10001")
     assert "no node has room for data: it needs 1 processors" in refused(nodes.ready())
 

@@ -44,7 +44,7 @@ pub(super) fn data(file: &DataFile) -> Checked<Data> {
         (Some(_), ..) => {
             return refuse(
                 "data.traces",
-                "stands beside a part; give either one file to be split, or train, valid and test",
+                "is given with a part; give one file to split, or train, valid and test",
             );
         }
         _ => {
@@ -114,7 +114,7 @@ fn lean(file: &DataFile) -> Checked<Environment> {
     let checkouts = file.checkouts.clone();
     match (file.corpus.clone(), checkouts, file.project.clone()) {
         (Some(_), _, Some(_)) => {
-            refuse("data.corpus", "stands beside data.project; the theorems live in one of them")
+            refuse("data.corpus", "is given with data.project; the theorems live in one of them")
         }
         (Some(recipe), Some(checkouts), None) => Ok(Environment::LeanCorpus { recipe, checkouts }),
         (Some(_), None, None) => refuse(

@@ -271,7 +271,7 @@ pub(super) fn tune(file: &TuneFile, experiment: &ExperimentFile) -> Checked<Tune
     }
     once("tune.shares", &file.shares)?;
     if file.floors.is_empty() {
-        return refuse("tune.floors", "is empty; 0 is no floor");
+        return refuse("tune.floors", "is empty; write [0] for no floor");
     }
     for (index, &floor) in file.floors.iter().enumerate() {
         let key = format!("tune.floors[{index}]");
