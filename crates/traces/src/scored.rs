@@ -141,14 +141,34 @@ impl<'a> Plain<'a> {
 
     /// Adds digits to a number, as many as there are: one at least, and no more than it can hold.
     fn digits(&mut self, number: &mut u64) -> Option<i32> {
-        let mut count = 0;
-        while let [digit @ b'0'..=b'9', rest @ ..] = self.0 {
-            (*number < u64::MAX / 10).then_some(())?;
-            *number = *number * 10 + u64::from(digit - b'0');
-            (self.0, count) = (rest, count + 1);
+        let (mut rest, mut sum) = (self.0, *number);
+        while let Some(next) = rest.first_chunk().and_then(eight) {
+            (sum < u64::MAX / 100_000_000).then_some(())?;
+            (rest, sum) = (&rest[8..], sum * 100_000_000 + next);
         }
-        (count > 0).then_some(count)
+        while let [digit @ b'0'..=b'9', next @ ..] = rest {
+            (sum < u64::MAX / 10).then_some(())?;
+            (rest, sum) = (next, sum * 10 + u64::from(digit - b'0'));
+        }
+        let count = self.0.len() - rest.len();
+        (self.0, *number) = (rest, sum);
+        (count > 0).then_some(count as i32)
     }
+}
+
+/// The number that eight digits say, if that is what they are: neighbours are joined to pairs, these
+/// to fours and these to all eight, everywhere in the word at once.
+fn eight(digits: &[u8; 8]) -> Option<u64> {
+    let word = u64::from_le_bytes(*digits);
+    // A digit's upper half is 3, and still is with 6 added.
+    let upper = 0xf0f0_f0f0_f0f0_f0f0;
+    let threes = 0x3030_3030_3030_3030;
+    let more = word.wrapping_add(0x0606_0606_0606_0606);
+    (word & upper == threes && more & upper == threes).then_some(())?;
+    let ones = word & !upper;
+    let twos = (ones.wrapping_mul((10 << 8) | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (twos.wrapping_mul((100 << 16) | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul((10_000 << 32) | 1) >> 32)
 }
 
 /// 10^k.
