@@ -1,6 +1,7 @@
 //! `catamount weights`: log-probabilities in, log J and weights out, as JSON lines or as Parquet.
 
-use std::io::{BufRead, Write};
+use std::io::{Read, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -8,14 +9,16 @@ use catamount_objective::{Objective, Prior, Surrogate, Weighed};
 use catamount_traces::LogP;
 use catamount_traces::parquet::{Weights, read_scores, write_weights};
 use rayon::prelude::*;
-use serde::Serialize;
 
 use crate::output;
 
-/// Lines read at a time: enough for all cores, few enough to stream.
-const CHUNK: usize = 16 * TASK;
-/// Lines that one task weighs: enough that traces of one length can be weighed together.
-const TASK: usize = 256;
+/// Bytes of lines read at a time: enough for all cores, few enough to stream.
+const CHUNK: usize = 32 * TASK;
+/// Bytes of lines that one task weighs, some hundred traces: enough that those of one length can be
+/// weighed together.
+const TASK: usize = 1 << 15;
+/// Rows of a Parquet file that one task weighs.
+const ROWS: usize = 512;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -46,15 +49,6 @@ pub fn parse_budget(text: &str) -> Result<u64, String> {
     text.parse::<u64>().map_err(|_| explain())
 }
 
-#[derive(Serialize)]
-struct Output {
-    name: serde_json::Value,
-    log_success: f64,
-    weights: Vec<f64>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    infeasible: bool,
-}
-
 pub fn run(arguments: &Arguments) -> Result<()> {
     let prior = Prior::new(arguments.kappa, arguments.absorption)?;
     let budget = match arguments.budget {
@@ -83,8 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (Some(file), None) => {
             let opened = std::fs::File::open(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
-            let input = std::io::BufReader::with_capacity(1 << 20, opened);
-            weigher.lines(Box::new(input), &file.display().to_string())?
+            weigher.lines(Box::new(opened), &file.display().to_string())?
         }
         (None, None) => weigher.lines(Box::new(std::io::stdin().lock()), "standard input")?,
     };
@@ -107,18 +100,22 @@ struct Weigher {
     least: f64,
 }
 
-/// Some lines' worth of output, how many traces and how many infeasible ones it has, and what was
-/// wrong with the line after it.
+/// What became of some lines. Kept from one chunk to the next for the sake of its memory.
 #[derive(Default)]
 struct Written {
+    /// The log-probabilities of all traces, one after the other.
+    numbers: Vec<f64>,
+    /// The output.
     text: Vec<u8>,
+    lines: usize,
     traces: usize,
     infeasible: usize,
-    wrong: Option<(usize, anyhow::Error)>,
+    /// What was wrong with the last of the lines.
+    wrong: Option<anyhow::Error>,
 }
 
 impl Weigher {
-    fn weigh(&self, traces: &[&[f64]]) -> Vec<Result<Weighed>> {
+    fn weigh(&self, traces: &[&[f64]]) -> impl Iterator<Item = Result<Weighed>> {
         let raise = |mut weighed: Weighed| {
             for weight in &mut weighed.weights {
                 *weight = weight.max(self.least);
@@ -126,73 +123,70 @@ impl Weigher {
             weighed
         };
         let weighed = self.surrogate.weigh_all(traces).into_iter();
-        weighed.map(|weighed| weighed.map(raise).map_err(anyhow::Error::from)).collect()
+        weighed.map(move |weighed| weighed.map(raise).map_err(anyhow::Error::from))
     }
 
     /// JSON lines, streamed. What came before a broken line is written before the error is
     /// reported.
-    fn lines(&self, mut input: Box<dyn BufRead>, source: &str) -> Result<(usize, usize)> {
-        let mut out = std::io::BufWriter::with_capacity(1 << 20, output::lock());
-        let (mut traces, mut infeasible, mut first) = (0, 0, 1);
+    fn lines(&self, input: Box<dyn Read>, source: &str) -> Result<(usize, usize)> {
+        let (mut out, mut input) = (output::lock(), Chunks::new(input));
+        let (mut traces, mut infeasible, mut before) = (0, 0, 0);
+        let mut written = Vec::new();
         loop {
-            let lines = Lines::read(&mut input).with_context(|| format!("cannot read {source}"))?;
-            if lines.ends.is_empty() {
+            let chunk = input.next().with_context(|| format!("cannot read {source}"))?;
+            if chunk.is_empty() {
                 out.flush()?;
                 return Ok((traces, infeasible));
             }
-            let starts: Vec<usize> = (0..lines.ends.len()).step_by(TASK).collect();
-            let written: Vec<Written> =
-                starts.par_iter().map(|&start| self.write(&lines, start)).collect();
-            for part in written {
+            let tasks = tasks(chunk);
+            written.resize_with(written.len().max(tasks.len()), Written::default);
+            let pairs = tasks.par_iter().zip(&mut written);
+            pairs.for_each(|(lines, written)| self.write(lines, written));
+            for part in &mut written[..tasks.len()] {
                 traces += part.traces;
                 infeasible += part.infeasible;
+                before += part.lines;
                 out.write_all(&part.text)?;
-                if let Some((index, error)) = part.wrong {
+                if let Some(error) = part.wrong.take() {
                     out.flush()?;
-                    return Err(error.context(format!("{source}:{}", first + index)));
+                    return Err(error.context(format!("{source}:{before}")));
                 }
             }
-            first += lines.ends.len();
         }
     }
 
     /// The output for one task's lines; blank ones have none.
-    fn write(&self, lines: &Lines, start: usize) -> Written {
-        let mut written = Written::default();
-        let mut inputs: Vec<(usize, LogP)> = Vec::with_capacity(TASK);
-        for index in start..lines.ends.len().min(start + TASK) {
-            match LogP::parse(lines.line(index)) {
-                Ok(Some(input)) => inputs.push((index, input)),
+    fn write(&self, mut lines: &[u8], written: &mut Written) {
+        let Written { numbers, text, lines: read, traces, infeasible, wrong } = written;
+        numbers.clear();
+        text.clear();
+        (*read, *traces, *infeasible) = (0, 0, 0);
+        // The name of every trace, the line it stands in and where its numbers end.
+        let mut named = Vec::new();
+        while !lines.is_empty() && wrong.is_none() {
+            *read += 1;
+            match LogP::take(&mut lines, numbers) {
+                Ok(Some(name)) => named.push((name, *read, numbers.len())),
                 Ok(None) => {}
-                Err(reason) => {
-                    written.wrong = Some((index, anyhow!(reason)));
-                    break;
-                }
+                Err(reason) => *wrong = Some(anyhow!(reason)),
             }
         }
-        let traces: Vec<&[f64]> = inputs.iter().map(|(_, input)| input.logp.as_slice()).collect();
-        let weighed = self.weigh(&traces);
-        for ((index, input), weighed) in inputs.into_iter().zip(weighed) {
-            let line = weighed.and_then(|weighed| {
-                let infeasible = !weighed.feasible;
-                let Weighed { log_success, weights, .. } = weighed;
-                let output = Output { name: input.name, log_success, weights, infeasible };
-                serde_json::to_writer(&mut written.text, &output)?;
-                Ok(infeasible)
-            });
-            match line {
-                Ok(infeasible) => {
-                    written.text.push(b'\n');
-                    written.traces += 1;
-                    written.infeasible += usize::from(infeasible);
+        let starts = iter::once(0).chain(named.iter().map(|&(_, _, end)| end));
+        let logp: Vec<&[f64]> =
+            starts.zip(&named).map(|(start, &(_, _, end))| &numbers[start..end]).collect();
+        for ((name, line, _), weighed) in named.iter().zip(self.weigh(&logp)) {
+            match weighed {
+                Ok(weighed) => {
+                    print(text, name, &weighed);
+                    *traces += 1;
+                    *infeasible += usize::from(!weighed.feasible);
                 }
                 Err(error) => {
-                    written.wrong = Some((index, error));
+                    (*read, *wrong) = (*line, Some(error));
                     break;
                 }
             }
         }
-        written
     }
 
     /// A Parquet file into another.
@@ -200,7 +194,7 @@ impl Weigher {
         let table = read_scores(file)?;
         let traces = table.traces();
         let weighed: Vec<Vec<Result<Weighed>>> =
-            traces.par_chunks(TASK).map(|traces| self.weigh(traces)).collect();
+            traces.par_chunks(ROWS).map(|traces| self.weigh(traces).collect()).collect();
         let weighed = weighed.into_iter().flatten().enumerate().map(|(row, weighed)| {
             weighed.with_context(|| format!("{}, row {}", file.display(), row + 1))
         });
@@ -221,24 +215,64 @@ impl Weigher {
     }
 }
 
-/// Some lines of a file.
-struct Lines {
-    text: Vec<u8>,
-    ends: Vec<usize>,
+/// A line of output. The brackets are put in by hand: much quicker, where there is little to say.
+fn print(text: &mut Vec<u8>, name: &[u8], weighed: &Weighed) {
+    let number = |text: &mut Vec<u8>, number: f64| {
+        serde_json::to_writer(text, &number).expect("memory takes what is written to it");
+    };
+    text.extend_from_slice(b"{\"name\":");
+    text.extend_from_slice(name);
+    text.extend_from_slice(b",\"log_success\":");
+    number(text, weighed.log_success);
+    let mut before: &[u8] = b",\"weights\":[";
+    for &weight in &weighed.weights {
+        text.extend_from_slice(before);
+        number(text, weight);
+        before = b",";
+    }
+    text.extend_from_slice(if weighed.feasible { b"]}\n" } else { b"],\"infeasible\":true}\n" });
 }
 
-impl Lines {
-    /// The next lines, none at the end.
-    fn read(input: &mut Box<dyn BufRead>) -> std::io::Result<Self> {
-        let mut lines = Lines { text: Vec::new(), ends: Vec::with_capacity(CHUNK) };
-        while lines.ends.len() < CHUNK && input.read_until(b'\n', &mut lines.text)? > 0 {
-            lines.ends.push(lines.text.len());
-        }
-        Ok(lines)
+/// A text cut at the ends of lines.
+fn tasks(mut text: &[u8]) -> Vec<&[u8]> {
+    let mut tasks = Vec::with_capacity(text.len() / TASK + 1);
+    while text.len() > TASK {
+        let rest = text[TASK..].iter().position(|&byte| byte == b'\n').map(|at| TASK + at + 1);
+        let (task, rest) = text.split_at(rest.unwrap_or(text.len()));
+        tasks.push(task);
+        text = rest;
+    }
+    tasks.extend((!text.is_empty()).then_some(text));
+    tasks
+}
+
+/// Whole lines, much at a time.
+struct Chunks {
+    input: Box<dyn Read>,
+    text: Vec<u8>,
+    /// How much of the text has been handed out.
+    done: usize,
+}
+
+impl Chunks {
+    fn new(input: Box<dyn Read>) -> Self {
+        Chunks { input, text: Vec::with_capacity(2 * CHUNK), done: 0 }
     }
 
-    fn line(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.text[start..self.ends[index]]
+    /// The next lines, nothing at the end.
+    fn next(&mut self) -> std::io::Result<&[u8]> {
+        self.text.drain(..self.done);
+        loop {
+            let known = self.text.len();
+            let end = if self.input.by_ref().take(CHUNK as u64).read_to_end(&mut self.text)? == 0 {
+                Some(known)
+            } else {
+                self.text[known..].iter().rposition(|&byte| byte == b'\n').map(|at| known + at + 1)
+            };
+            if let Some(end) = end {
+                self.done = end;
+                return Ok(&self.text[..end]);
+            }
+        }
     }
 }

@@ -10,8 +10,13 @@
 //! the weights are the adjoint: the mass m(n, t) that is at x_t after n expansions gains, by a hit,
 //! V(N-n-1, t+1) - (1-q) A(N-n-1, t). Near certain success that is a difference of numbers close to
 //! one, and is better taken between failures 1 - V, which have the same recurrence ([`Count`]).
-//! O(L N) time; the gains are kept whole for ordinary sizes and recomputed from checkpoints, in O(L
-//! sqrt N) memory, for large ones.
+//! O(L N) time; the values are kept whole for ordinary sizes and recomputed from checkpoints, in
+//! O(L sqrt N) memory, for large ones.
+
+use std::array::from_fn;
+use std::ops::Div;
+
+use catamount_simd::simd;
 
 use crate::Weighed;
 use crate::lanes::{LANES, Lanes};
@@ -23,6 +28,20 @@ pub(crate) enum Scores<'a> {
     Uniform,
     /// By the Levin score of the log-probabilities, which the gradient flows through.
     Levin(&'a [f64]),
+}
+
+impl Scores<'_> {
+    /// The score of every state; the root's is 1 whatever the log-probabilities.
+    fn each<S: Number>(&self, length: usize) -> impl Iterator<Item = S> {
+        let mut sum = 0.0;
+        (0..length).map(move |k| match self {
+            Scores::Levin(log_p) if k > 0 => {
+                sum += log_p[k - 1];
+                S::exp(sum / k as f64)
+            }
+            _ => S::ONE,
+        })
+    }
 }
 
 /// What the recurrence adds up: the weights are the same, their rounding is not.
@@ -40,7 +59,7 @@ pub(crate) struct Estimate {
     pub doubtful: bool,
 }
 
-/// Values beyond this many are not kept but recomputed.
+/// Values beyond this many, of all traces side by side, are not kept but recomputed.
 const KEPT: usize = 1 << 22;
 
 pub(crate) fn solve<S: Number>(
@@ -61,21 +80,31 @@ fn solve_keeping<S: Number>(
     absorption: f64,
     kept: usize,
 ) -> Estimate {
-    let kernel = Kernel::new(steps.to_vec(), scores, count, absorption);
-    kernel.adjoint(scores, budget, kept).estimate(budget, |s| s)
+    let kernel = Kernel::new(steps, scores.each(steps.len()), count, absorption);
+    kernel.adjoint(scores, budget, kept, &mut Vec::new()).estimate(budget, |s| s)
 }
 
-/// The same for traces of one length, side by side: to the last bit what [`solve`] says of each.
-pub(crate) fn solve_lanes(
-    traces: [(&[StepOdds<f64>], &Scores<'_>); LANES],
-    count: Count,
-    budget: usize,
-    absorption: f64,
-) -> [Estimate; LANES] {
-    let alone =
-        traces.map(|(steps, scores)| Kernel::new(steps.to_vec(), scores, count, absorption));
-    let adjoint = Kernel::side_by_side(&alone).adjoint(traces[0].1, budget, KEPT);
-    std::array::from_fn(|lane| adjoint.estimate(budget, |s: Lanes| s.0[lane]))
+/// Memory to be used again.
+pub(crate) type Visits = Vec<Visit<Lanes>>;
+
+simd! {
+    /// The same for traces of one length, side by side: to the last bit what [`solve`] says of
+    /// each.
+    pub(crate) fn solve_lanes(
+        steps: &[StepOdds<Lanes>],
+        scores: &[Scores<'_>; LANES],
+        count: Count,
+        budget: usize,
+        absorption: f64,
+        visits: &mut Visits,
+    ) -> [Estimate; LANES] {
+        let mut each = scores.each_ref().map(|scores| scores.each::<f64>(steps.len()));
+        let mut score = |lane: usize| each[lane].next().unwrap_or(0.0);
+        let all = steps.iter().map(|_| Lanes(from_fn(&mut score)));
+        let kernel = Kernel::new(steps, all, count, absorption);
+        let adjoint = kernel.adjoint(&scores[0], budget, KEPT / LANES, visits);
+        from_fn(|lane| adjoint.estimate(budget, |s: Lanes| s.0[lane]))
+    }
 }
 
 /// J at every budget from 0 on: V(b, 0).
@@ -85,11 +114,11 @@ pub(crate) fn successes<S: Number>(
     budget: usize,
     absorption: f64,
 ) -> Vec<S> {
-    let kernel = Kernel::new(steps.to_vec(), scores, Count::Successes, absorption);
+    let kernel = Kernel::new(steps, scores.each(steps.len()), Count::Successes, absorption);
     let mut row = kernel.first_row();
     let mut successes = vec![row[0]];
     for _ in 0..budget {
-        kernel.step(&mut row, |_, _, _| ());
+        kernel.step::<true>(&mut row, &mut []);
         successes.push(row[0]);
     }
     successes
@@ -112,26 +141,22 @@ struct Node<S> {
 struct Kernel<S> {
     nodes: Vec<Node<S>>,
     count: Count,
+    /// Whether anything is ever absorbed.
+    absorbs: bool,
     absorb: S,
 }
 
-impl<S: Number> Kernel<S> {
-    fn new(steps: Vec<StepOdds<S>>, scores: &Scores<'_>, count: Count, absorption: f64) -> Self {
-        let scores: Vec<S> = match scores {
-            Scores::Uniform => vec![S::ONE; steps.len()],
-            Scores::Levin(log_p) => {
-                let mut sum = 0.0;
-                let mut levin = vec![S::ONE];
-                for (k, log_p) in log_p.iter().enumerate().take(steps.len() - 1) {
-                    sum += log_p;
-                    levin.push(S::exp(sum / (k + 1) as f64));
-                }
-                levin
-            }
-        };
+impl<S: Arithmetic + Div<Output = S> + From<f64>> Kernel<S> {
+    #[inline(always)]
+    fn new(
+        steps: &[StepOdds<S>],
+        scores: impl Iterator<Item = S>,
+        count: Count,
+        absorption: f64,
+    ) -> Self {
         let absorb = S::from(absorption);
         let mut total = S::ZERO;
-        let node = |(odds, score): (StepOdds<S>, S)| {
+        let node = |(&odds, score): (&StepOdds<S>, S)| {
             total = total + score;
             let inverse_total = S::ONE / total;
             Node {
@@ -143,67 +168,40 @@ impl<S: Number> Kernel<S> {
                 inflow: if count == Count::Failures { odds.lost } else { S::ZERO },
             }
         };
-        Kernel { nodes: steps.into_iter().zip(scores).map(node).collect(), count, absorb }
-    }
-}
-
-impl Kernel<Lanes> {
-    fn side_by_side(alone: &[Kernel<f64>; LANES]) -> Self {
-        let node = |t: usize| {
-            let pack = |part: fn(&Node<f64>) -> f64| {
-                Lanes(std::array::from_fn(|lane| part(&alone[lane].nodes[t])))
-            };
-            Node {
-                odds: Lanes::odds(std::array::from_fn(|lane| alone[lane].nodes[t].odds)),
-                score: pack(|node| node.score),
-                inverse_total: pack(|node| node.inverse_total),
-                retry_share: pack(|node| node.retry_share),
-                survive_share: pack(|node| node.survive_share),
-                inflow: pack(|node| node.inflow),
-            }
-        };
         Kernel {
-            nodes: (0..alone[0].nodes.len()).map(node).collect(),
-            count: alone[0].count,
-            absorb: Lanes([alone[0].absorb; LANES]),
+            nodes: steps.iter().zip(scores).map(node).collect(),
+            count,
+            absorbs: absorption > 0.0,
+            absorb,
         }
     }
 }
 
-/// What a hit at x_t is worth with some budget, and the size of what that is a difference of.
+/// The value of a state with some budget, and the sum of its own and its ancestors' by score.
 #[derive(Clone, Copy)]
-struct Gain<S> {
-    gain: S,
-    size: S,
-}
-
-/// Of what is counted, how much there is at x_t and on average over its ancestors.
-#[derive(Clone, Copy)]
-struct Return<S> {
+pub(crate) struct Visit<S> {
     value: S,
-    average: S,
+    sum: S,
 }
 
 impl<S: Arithmetic> Kernel<S> {
     /// The row of budget b from that of b-1, in place: what is done with x_t needs its successor's
     /// old value, and its ancestors' old ones, which are in the sum. A row has one entry more than
-    /// there are steps: the solved state. `read` is shown what the row that was there is worth.
+    /// there are steps: the solved state. What was there is kept in `visits`, as far as it goes.
     #[inline(always)]
-    fn step(&self, row: &mut [S], mut read: impl FnMut(usize, Gain<S>, Return<S>)) {
+    fn step<const LEVIN: bool>(&self, row: &mut [S], visits: &mut [Visit<S>]) {
+        let mut visits = visits.iter_mut();
         let mut sum = S::ZERO;
+        let mut value = row[0];
         for (t, node) in self.nodes.iter().enumerate() {
-            let (value, next) = (row[t], row[t + 1]);
-            sum = sum + node.score * value;
-            let missed = node.survive_share * sum;
-            let gain = match self.count {
-                Count::Successes => Gain { gain: next - missed, size: next },
-                Count::Failures => {
-                    let size = self.absorb + missed;
-                    Gain { gain: size - next, size }
-                }
-            };
-            read(t, gain, Return { value, average: sum * node.inverse_total });
-            row[t] = node.odds.hit * next + node.retry_share * sum + node.inflow;
+            let next = row[t + 1];
+            sum = sum + if LEVIN { node.score * value } else { value };
+            if let Some(visit) = visits.next() {
+                *visit = Visit { value, sum };
+            }
+            let worth = node.odds.hit * next + node.retry_share * sum;
+            row[t] = if self.absorbs { worth + node.inflow } else { worth };
+            value = next;
         }
     }
 
@@ -218,33 +216,66 @@ impl<S: Arithmetic> Kernel<S> {
         row
     }
 
-    fn adjoint(&self, scores: &Scores<'_>, budget: usize, kept: usize) -> Adjoint<S> {
+    /// What there is to gain by a hit at x_t, and the size of what that is a difference of.
+    #[inline(always)]
+    fn gain(&self, node: &Node<S>, next: S, sum: S) -> (S, S) {
+        let missed = node.survive_share * sum;
+        match self.count {
+            Count::Successes => (next - missed, next),
+            Count::Failures => {
+                let size = self.absorb + missed;
+                (size - next, size)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn adjoint(
+        &self,
+        scores: &Scores<'_>,
+        budget: usize,
+        kept: usize,
+        visits: &mut Vec<Visit<S>>,
+    ) -> Adjoint<S> {
         // The root's score is 1 whatever p is.
         if matches!(scores, Scores::Uniform) || self.nodes.len() == 1 {
-            Adjoint::run::<false>(self, budget, kept)
+            Adjoint::run::<false>(self, budget, kept, visits)
         } else {
-            Adjoint::run::<true>(self, budget, kept)
+            Adjoint::run::<true>(self, budget, kept, visits)
         }
     }
 }
 
 /// The forward pass of the mass, which collects every derivative on its way.
 struct Adjoint<S> {
-    mass: Vec<S>,
+    places: Vec<Place<S>>,
     success: S,
     lost: S,
-    /// Per step: J dlog J / dlog p_t through the transition alone, and the size of what it was
-    /// subtracted from.
-    direct: Vec<S>,
-    size: Vec<S>,
-    /// Per state: J dlog J / dlog s_k, and the size of what that was subtracted from.
-    score: Vec<S>,
-    score_size: Vec<S>,
+}
+
+/// What is known of a state and its step.
+#[derive(Clone, Copy)]
+struct Place<S> {
+    /// How likely the search is to be here.
+    mass: S,
+    /// J dlog J / dlog p_t through the transition alone, and the size of what it was subtracted
+    /// from.
+    direct: S,
+    size: S,
+    /// J dlog J / dlog s_k, and the size of what that was subtracted from.
+    score: S,
+    score_size: S,
 }
 
 impl<S: Arithmetic> Adjoint<S> {
-    /// `LEVIN`: the gradient flows through the scores, too.
-    fn run<const LEVIN: bool>(kernel: &Kernel<S>, budget: usize, kept: usize) -> Self {
+    /// `LEVIN`: the gradient flows through the scores, too. `visits` is memory to be used.
+    #[inline(always)]
+    fn run<const LEVIN: bool>(
+        kernel: &Kernel<S>,
+        budget: usize,
+        kept: usize,
+        visits: &mut Vec<Visit<S>>,
+    ) -> Self {
         let length = kernel.nodes.len();
         let block =
             if budget * length <= kept { budget } else { (budget as f64).sqrt().ceil() as usize };
@@ -253,107 +284,95 @@ impl<S: Arithmetic> Adjoint<S> {
         while checkpoints.len() * block < budget {
             let mut row = checkpoints[checkpoints.len() - 1].clone();
             for _ in 0..block {
-                kernel.step(&mut row, |_, _, _| ());
+                kernel.step::<LEVIN>(&mut row, &mut []);
             }
             checkpoints.push(row);
         }
+        let solved = checkpoints[0][length];
         let mut adjoint = Adjoint::new(length);
-        let mut gains = vec![Gain { gain: S::ZERO, size: S::ZERO }; block * length];
-        let nothing = Return { value: S::ZERO, average: S::ZERO };
-        let mut returns = vec![nothing; if LEVIN { gains.len() } else { 0 }];
+        if visits.len() < block * length {
+            visits.resize(block * length, Visit { value: S::ZERO, sum: S::ZERO });
+        }
         for (index, mut row) in checkpoints.into_iter().enumerate().rev() {
-            let rows = 0..block.min(budget - index * block);
-            for b in rows.clone() {
-                let gains = &mut gains[b * length..][..length];
-                let returns = if LEVIN { &mut returns[b * length..][..length] } else { &mut [] };
-                kernel.step(&mut row, |t, gain, back| {
-                    gains[t] = gain;
-                    if LEVIN {
-                        returns[t] = back;
-                    }
-                });
+            let rows = block.min(budget - index * block) * length;
+            for visits in visits[..rows].chunks_exact_mut(length) {
+                kernel.step::<LEVIN>(&mut row, visits);
             }
-            for b in rows.rev() {
-                let row = b * length..(b + 1) * length;
-                let returns = if LEVIN { &returns[row.clone()] } else { &[] };
-                adjoint.expand::<LEVIN>(kernel, &gains[row], returns);
+            for visits in visits[..rows].chunks_exact(length).rev() {
+                adjoint.expand::<LEVIN>(kernel, visits, solved);
             }
         }
         adjoint
     }
 
     fn new(length: usize) -> Self {
-        let zeros = || vec![S::ZERO; length];
-        let mut mass = zeros();
-        mass[0] = S::ONE;
-        Adjoint {
-            mass,
-            success: S::ZERO,
-            lost: S::ZERO,
-            direct: zeros(),
-            size: zeros(),
-            score: zeros(),
-            score_size: zeros(),
-        }
+        let nothing = Place {
+            mass: S::ZERO,
+            direct: S::ZERO,
+            size: S::ZERO,
+            score: S::ZERO,
+            score_size: S::ZERO,
+        };
+        let mut places = vec![nothing; length];
+        places[0].mass = S::ONE;
+        Adjoint { places, success: S::ZERO, lost: S::ZERO }
     }
 
-    /// One expansion, with what there is to gain by it at every state.
+    /// One expansion, with what every state is worth and the solved one.
     #[inline(always)]
-    fn expand<const LEVIN: bool>(
-        &mut self,
-        kernel: &Kernel<S>,
-        gains: &[Gain<S>],
-        returns: &[Return<S>],
-    ) {
-        let length = kernel.nodes.len();
+    fn expand<const LEVIN: bool>(&mut self, kernel: &Kernel<S>, visits: &[Visit<S>], solved: S) {
+        let Adjoint { places, success, lost } = self;
         // Backwards: what returns to x_k is the mass missed at every t >= k, shared out by score.
         let (mut returning, mut expected) = (S::ZERO, S::ZERO);
-        for k in (0..length).rev() {
-            let (node, gain, mass) = (&kernel.nodes[k], &gains[k], self.mass[k]);
-            let advanced = mass * node.odds.hit;
-            self.direct[k] = self.direct[k] + advanced * gain.gain;
-            self.size[k] = self.size[k] + advanced * gain.size;
-            let missed = mass * node.retry_share;
+        // Where a hit leads, and what that is worth.
+        let (mut ahead, mut next) = (success, solved);
+        let states = places.iter_mut().zip(&kernel.nodes).zip(visits).enumerate().rev();
+        for (k, ((place, node), &Visit { value, sum })) in states {
+            let (gain, size) = kernel.gain(node, next, sum);
+            let advanced = place.mass * node.odds.hit;
+            place.direct = place.direct + advanced * gain;
+            place.size = place.size + advanced * size;
+            let missed = place.mass * node.retry_share;
             returning = returning + missed;
             if LEVIN && k > 0 {
-                expected = expected + missed * returns[k].average;
-                let here = returning * returns[k].value;
+                expected = expected + missed * (sum * node.inverse_total);
+                let here = returning * value;
                 let difference = match kernel.count {
                     Count::Successes => here - expected,
                     Count::Failures => expected - here,
                 };
-                self.score[k] = self.score[k] + node.score * difference;
-                self.score_size[k] = self.score_size[k] + node.score * (here + expected);
+                place.score = place.score + node.score * difference;
+                place.score_size = place.score_size + node.score * (here + expected);
             }
-            self.lost = self.lost + mass * node.odds.lost;
-            if k + 1 == length {
-                self.success = self.success + advanced;
-            } else {
-                self.mass[k + 1] = self.mass[k + 1] + advanced;
+            if kernel.absorbs {
+                *lost = *lost + place.mass * node.odds.lost;
             }
-            self.mass[k] = node.score * returning;
+            *ahead = *ahead + advanced;
+            place.mass = if LEVIN { node.score * returning } else { returning };
+            (ahead, next) = (&mut place.mass, value);
         }
     }
 
     /// log J and the weights; `number` picks one trace's number out of a sum.
     fn estimate<T: Number>(&self, budget: usize, number: impl Fn(S) -> T) -> Estimate {
-        let length = self.mass.len();
+        let length = self.places.len();
         let success = number(self.success);
-        let failure = self.mass.iter().fold(number(self.lost), |sum, &m| sum + number(m)).to_f64();
+        let failed = self.places.iter().fold(number(self.lost), |sum, p| sum + number(p.mass));
+        let failure = failed.to_f64();
         let log_success = if failure < 0.5 { (-failure).ln_1p() } else { success.ln() };
         // d log s_k / d log p_j = 1/k for every j < k: the Levin scores' own derivative, summed
         // from the deepest state up. (Scores that are all alike have none.)
         let (mut through_scores, mut score_size) = (0.0, 0.0);
         let mut doubtful = false;
         let mut weights = vec![0.0; length];
-        for t in (0..length).rev() {
-            let weight = (number(self.direct[t]) / success).to_f64() + through_scores;
-            let size = (number(self.size[t]) / success).to_f64() + score_size;
+        for (t, place) in self.places.iter().enumerate().rev() {
+            let weight = (number(place.direct) / success).to_f64() + through_scores;
+            let size = (number(place.size) / success).to_f64() + score_size;
             doubtful |= rounding::<T>(size, budget) > 1e-10 * weight.abs() + 1e-14;
             weights[t] = weight;
             if t > 0 {
-                through_scores += (number(self.score[t]) / success).to_f64() / t as f64;
-                score_size += (number(self.score_size[t]) / success).to_f64() / t as f64;
+                through_scores += (number(place.score) / success).to_f64() / t as f64;
+                score_size += (number(place.score_size) / success).to_f64() / t as f64;
             }
         }
         Estimate { weighed: Weighed { log_success, weights, feasible: true }, doubtful }

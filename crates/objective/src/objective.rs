@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::backtrack::{self, Count, Scores};
+use crate::backtrack::{self, Count, Scores, Visits};
 use crate::error::ObjectiveError;
 use crate::geometric;
 use crate::lanes::{LANES, Lanes};
@@ -200,7 +200,7 @@ impl Surrogate {
     }
 
     /// The same for many traces, in their order: to the last bit what [`Self::weigh`] says of each.
-    /// `bfs`, `dfs`, `rdfs` and `vdfs` take traces of one length several at a time, because a
+    /// `bfs`, `dfs`, `rdfs` and `vdfs` take traces of one length many at a time, because a
     /// single recurrence is one long chain that the processor waits for.
     pub fn weigh_all(&self, traces: &[&[f64]]) -> Vec<Result<Weighed, ObjectiveError>> {
         let mut weighed: Vec<Option<Weighed>> = vec![None; traces.len()];
@@ -210,14 +210,21 @@ impl Surrogate {
                 by_length.entry(log_p.len()).or_default().push(i);
             }
         }
+        let mut visits = Visits::new();
         for (length, mut members) in by_length {
             let budget = self.prior.effective_budget(length, self.budget).floor() as usize;
             for count in self.side_by_side().into_iter().flatten() {
-                // Lanes that no trace is left for repeat the last one; a single trace is quicker
-                // alone.
-                for group in members.chunks(LANES).filter(|group| group.len() > 1) {
+                for group in members.chunks(LANES) {
+                    // Quicker alone; and it must not wait to be counted in another way, together
+                    // with those that this one leaves in doubt.
+                    if let &[i] = group {
+                        weighed[i] = self.weigh(traces[i]).ok();
+                        continue;
+                    }
+                    // Lanes that no trace is left for repeat the last one.
                     let trace = |lane: usize| traces[group[lane.min(group.len() - 1)]];
-                    let answers = self.weigh_lanes(std::array::from_fn(trace), *count, budget);
+                    let lanes = std::array::from_fn(trace);
+                    let answers = self.weigh_lanes(lanes, *count, budget, &mut visits);
                     for (&i, answer) in group.iter().zip(answers) {
                         weighed[i] = answer;
                     }
@@ -248,18 +255,16 @@ impl Surrogate {
         lanes: [&[f64]; LANES],
         count: Count,
         budget: usize,
+        visits: &mut Visits,
     ) -> [Option<Weighed>; LANES] {
         let q = self.prior.absorption();
+        let steps = Lanes::steps(lanes, q);
         if matches!(self.objective, Objective::Bfs | Objective::Dfs) {
-            let odds = |t: usize| Lanes::odds(lanes.map(|log_p| StepOdds::<f64>::new(log_p[t], q)));
-            let steps: Vec<_> = (0..lanes[0].len()).map(odds).collect();
-            let sums = retry::sums(&steps, budget, q);
+            let sums = retry::sums_of_lanes(&steps, budget, q);
             return std::array::from_fn(|lane| Some(sums.weighed(q, |s: Lanes| s.0[lane])));
         }
-        let steps = lanes.map(|log_p| narrow_steps(log_p, q));
         let scores = lanes.map(|log_p| self.scores(log_p));
-        let pairs = std::array::from_fn(|lane| (steps[lane].as_slice(), &scores[lane]));
-        backtrack::solve_lanes(pairs, count, budget, q)
+        backtrack::solve_lanes(&steps, &scores, count, budget, q, visits)
             .map(|estimate| (!estimate.doubtful).then_some(estimate.weighed))
     }
 }
@@ -353,11 +358,7 @@ fn is_narrow(log_p: &[f64]) -> bool {
 }
 
 pub(crate) fn narrow(log_p: &[f64], q: f64) -> Option<Vec<StepOdds<f64>>> {
-    is_narrow(log_p).then(|| narrow_steps(log_p, q))
-}
-
-fn narrow_steps(log_p: &[f64], q: f64) -> Vec<StepOdds<f64>> {
-    log_p.iter().map(|&log_p| StepOdds::<f64>::new(log_p, q)).collect()
+    is_narrow(log_p).then(|| log_p.iter().map(|&log_p| StepOdds::<f64>::new(log_p, q)).collect())
 }
 
 pub(crate) fn wide(log_p: &[f64], q: f64) -> Vec<StepOdds<Wide>> {

@@ -12,7 +12,10 @@
 //! which for q = 0 is the criticality of lem:criticality_revised: P(S_L <= N < S_L + T_t'). Every
 //! term is positive, so nothing cancels at either end.
 
+use catamount_simd::simd;
+
 use crate::Weighed;
+use crate::lanes::Lanes;
 use crate::number::{Arithmetic, Number, StepOdds};
 
 /// The sums that log J and the weights are made of.
@@ -29,6 +32,7 @@ pub(crate) struct Sums<S> {
 /// The probability of completing the trace with exactly the n-th expansion, for n up to the budget.
 /// `each` is told of every step who still waits there in the end, and how often anyone missed
 /// (counted only with absorption).
+#[inline(always)]
 pub(crate) fn arrivals<S: Arithmetic>(
     steps: &[StepOdds<S>],
     budget: usize,
@@ -53,6 +57,18 @@ pub(crate) fn arrivals<S: Arithmetic>(
     arrivals
 }
 
+simd! {
+    /// The same for traces of one length, side by side.
+    pub(crate) fn sums_of_lanes(
+        steps: &[StepOdds<Lanes>],
+        budget: usize,
+        absorption: f64,
+    ) -> Sums<Lanes> {
+        sums(steps, budget, absorption)
+    }
+}
+
+#[inline(always)]
 pub(crate) fn sums<S: Arithmetic>(
     steps: &[StepOdds<S>],
     budget: usize,
@@ -64,23 +80,24 @@ pub(crate) fn sums<S: Arithmetic>(
     });
 
     let success = arrivals.iter().fold(S::ZERO, |sum, &arrival| sum + arrival);
-    let critical = steps
-        .iter()
-        .map(|step| arrivals.iter().fold(S::ZERO, |sum, &arrival| step.retry * sum + arrival))
-        .collect();
-    let absorb = |step: &StepOdds<S>| {
-        let (mut success, mut sum) = (S::ZERO, S::ZERO);
+    // Loops, for the sake of `simd`: an iterator is not always compiled where it stands.
+    let (mut critical, mut absorbing) = (Vec::new(), vec![S::ZERO; steps.len()]);
+    for step in steps {
+        let mut sum = S::ZERO;
         for &arrival in &arrivals {
-            sum = step.retry * sum + success;
-            success = success + arrival;
+            sum = step.retry * sum + arrival;
         }
-        sum
-    };
-    let absorbing = if absorption > 0.0 {
-        steps.iter().map(absorb).collect()
-    } else {
-        vec![S::ZERO; steps.len()]
-    };
+        critical.push(sum);
+    }
+    if absorption > 0.0 {
+        for (step, absorbing) in steps.iter().zip(&mut absorbing) {
+            let mut success = S::ZERO;
+            for &arrival in &arrivals {
+                *absorbing = step.retry * *absorbing + success;
+                success = success + arrival;
+            }
+        }
+    }
     Sums { failure, success, critical, absorbing }
 }
 

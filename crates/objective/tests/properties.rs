@@ -289,3 +289,19 @@ fn the_largest_traces_fit() {
         );
     }
 }
+
+/// Some of the traces are so easy that counting successes leaves a doubt: whatever number of others
+/// there is, none is counted in another way because of them.
+#[test]
+fn a_trace_that_is_left_over_is_weighed_as_it_would_be_alone() {
+    for objective in [Objective::Rdfs, Objective::Vdfs] {
+        let surrogate = Surrogate::new(objective, 256);
+        for others in 1..40 {
+            let mut traces: Vec<&[f64]> = vec![&[-0.02, -2.5]; 3];
+            traces.extend([[-1.0, -5.5]; 40][..others].iter().map(<[f64; 2]>::as_slice));
+            let alone: Vec<_> = traces.iter().map(|trace| surrogate.weigh(trace)).collect();
+            let together = surrogate.weigh_all(&traces);
+            assert_eq!(format!("{together:?}"), format!("{alone:?}"), "{others}");
+        }
+    }
+}
