@@ -156,8 +156,8 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// The number that eight digits say, if that is what they are: neighbours are joined to pairs, these
-/// to fours and these to all eight, everywhere in the word at once.
+/// The number that eight digits say, if that is what they are: neighbours are joined to pairs,
+/// these to fours and these to all eight, everywhere in the word at once.
 fn eight(digits: &[u8; 8]) -> Option<u64> {
     let word = u64::from_le_bytes(*digits);
     // A digit's upper half is 3, and still is with 6 added.
