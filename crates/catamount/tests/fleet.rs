@@ -253,6 +253,6 @@ fn devices_that_are_not_there_are_refused() {
         assert!(reason.contains(named), "{reason}");
     }
     let reason = refused(folder.path(), "calibrate small.toml --out x --device cpu:0,cpu:1");
-    assert!(reason.contains("one process"), "{reason}");
+    assert!(reason.contains("name one --device"), "{reason}");
     assert!(!folder.path().join("x").exists());
 }

@@ -73,11 +73,16 @@ fn without(json: &[u8], fields: &[&str]) -> Vec<u8> {
 }
 
 /// Everything of a study that clocks have no part in, by its path: manifests without the command
-/// that made them, metrics without their speed, stamps without their seconds.
+/// that made them, metrics without their speed, stamps without their seconds, of checkpoints the
+/// last (a process that is asked to stop on the way, or left alone, keeps one where it is).
 pub fn results(study: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fn below(root: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
-        for entry in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
-            let path = entry.unwrap().path();
+        let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        if folder.ends_with("checkpoints") {
+            paths = paths.into_iter().max().into_iter().collect();
+        }
+        for path in paths {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
                 below(root, &path, found);
