@@ -105,7 +105,8 @@ fn what_cannot_be_fitted_or_chosen_is_refused() {
     assert!(!folder.join("x").exists(), "nothing was begun");
     // How many theorems there are of the lengths asked for is known once the data are made, and
     // before anything is trained.
-    let fitted = one.replace("objective = \"bfs\"", "objective = \"bfs\", prior = \"fitted\"");
+    let fitted = "objective = \"bfs\", prior = \"fitted\", probabilities = \"training\"";
+    let fitted = one.replace("objective = \"bfs\"", fitted);
     for (text, command) in [(one, "calibrate"), (auto, "run"), (fitted, "run")] {
         fs::remove_dir_all(folder.join("x")).ok();
         let few = refused(text.replace("0.5,0.2,0.3", "0.85,0.05,0.1"), command);

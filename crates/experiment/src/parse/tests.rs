@@ -75,7 +75,7 @@ fn what_cannot_be_followed_is_refused_with_its_line_and_key() {
         ("\"set.mm\"", "\"set.mm\", limit = 0", 3, "data.limit", "is 0"),
         ("\"set.mm\"", "\"set.mm\", split = \"0.9\"", 3, "data.split", "not a split"),
         ("\"set.mm\"", "\"set.mm\", train = \"a\"", 3, "data.valid", "is missing"),
-        ("\"set.mm\"", "\"set.mm\", test = \"a\", traces = \"b\"", 3, "data.traces", "beside"),
+        ("\"set.mm\"", "\"set.mm\", test = \"a\", traces = \"b\"", 3, "data.traces", "with a part"),
         ("objective = \"ce\"", "objective = \"ce\"\nprior = \"fitted\"", 8, PRIOR, "no budget"),
         ("objective = \"ce\"", "objective = \"auto\"", 6, "objectives", "only `auto`"),
         ("objective = \"ce\"", "objective = \"auto\"\nfloor = 1", 8, "objectives[0].floor", "auto"),
