@@ -5,7 +5,10 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && cd "$1"
-[ -e seed-42/cells ] || catamount run "$here/under-fitted.toml" --out .
+# Cells without models are the logs that are kept; whatever else there is is gone on with.
+if [ -e seed-42/models ] || [ ! -e seed-42/cells ]; then
+  catamount run "$here/under-fitted.toml" --out .
+fi
 logs() { (IFS=, && found=(seed-*/cells/"$1-$2"-n256.jsonl) && echo "${found[*]}"); }
 compare() { # strategy, control, row
   catamount compare "$(logs "$2" "$1")" "$(logs "$3" "$1")" --budget 16,32,64,128,256
