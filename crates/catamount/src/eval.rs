@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use catamount_evaluate::log::Outcome;
-use catamount_evaluate::{CellError, CellRun, CellTask, Evaluation, Observer, Workload};
+use catamount_evaluate::{
+    CellError, CellRun, CellTask, Evaluation, Observer, Remembered, Workload,
+};
 use catamount_search::{Environment, StrategyKind};
 use catamount_service::{Addresses, Remote};
 
@@ -89,11 +91,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         None => arguments.environment.open()?,
     };
+    let elsewhere = arguments.provers.is_some() || arguments.environment.env == Prover::Lean;
+    // Metamath in this process is faster than a memory.
+    let environment = match elsewhere {
+        true => Arc::new(Remembered::new(environment)),
+        false => environment,
+    };
     let concurrency = arguments.concurrency;
     let mut policy = arguments.policy.open(&tasks[0].deployment, concurrency)?;
     detail!("prover: {}", environment.describe());
     detail!("policy: {}", policy.describe());
-    let elsewhere = arguments.provers.is_some() || arguments.environment.env == Prover::Lean;
     let threads = arguments.threads.unwrap_or_else(|| match elsewhere {
         true => concurrency.min(theorems.jobs.len()),
         false => rayon::current_num_threads(),

@@ -17,6 +17,7 @@ mod pool;
 mod proof;
 mod reader;
 mod redraw;
+mod remembered;
 mod timing;
 
 pub use cell::{Cell, CellError, read_timing};
@@ -25,4 +26,5 @@ pub use evaluation::{CellRun, CellTask, Evaluation, Observer};
 pub use identity::{CellIdentity, FORMAT, Limits};
 pub use pool::Theorems;
 pub use reader::{Log, LogError, Problem, Tally, is_sidecar, sibling};
+pub use remembered::Remembered;
 pub use timing::Timing;

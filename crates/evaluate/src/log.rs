@@ -105,6 +105,9 @@ pub struct TimeRecord {
     pub seconds: f64,
     /// Of these, seconds in which the prover worked on it.
     pub prover_seconds: f64,
+    /// Verdicts that an earlier search of the theorem had been told, so that no prover was asked.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recalled: u64,
 }
 
 /// What a cell is, and how it was made.

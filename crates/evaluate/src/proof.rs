@@ -354,6 +354,7 @@ impl Proof {
             theorem: self.theorem.name,
             seconds: self.started.elapsed().as_secs_f64(),
             prover_seconds: self.counts.prover.as_secs_f64(),
+            recalled: self.session.recalled(),
         };
         Box::new(Finished { record, time, tree: self.tree })
     }
@@ -400,7 +401,8 @@ fn failed(
     prover: Duration,
 ) -> Step {
     let (seconds, prover_seconds) = (started.elapsed().as_secs_f64(), prover.as_secs_f64());
-    let time = TimeRecord { theorem: theorem.name.clone(), seconds, prover_seconds };
+    let theorem_name = theorem.name.clone();
+    let time = TimeRecord { theorem: theorem_name, seconds, prover_seconds, recalled: 0 };
     let record = Record {
         cell: String::new(),
         theorem: theorem.name,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catamount_data::Library;
+use catamount_evaluate::Remembered;
 use catamount_search::Environment as Prover;
 use catamount_service::{Addresses, Remote};
 
@@ -44,7 +45,14 @@ impl Experiment {
         // Several take what they were said to need: nobody has the whole machine.
         let shared = (!alone).then(|| self.lean_workers());
         let workers = self.data.workers.or(shared);
-        Ok(self.library(folder).open(workers, &self.data.limits)?)
+        let prover = self.library(folder).open(workers, &self.data.limits)?;
+        Ok(match self.data.environment {
+            // Faster than a memory.
+            Environment::Metamath { .. } => prover,
+            Environment::Lean { .. } | Environment::LeanCorpus { .. } => {
+                Arc::new(Remembered::new(prover))
+            }
+        })
     }
 
     /// Opens the prover for one of several who do this study's steps; or those that are elsewhere,
@@ -57,7 +65,8 @@ impl Experiment {
         let environment = Remote::connect(addresses.clone(), Some(environment.identity()))?;
         // They only wait.
         let threads = self.evaluation.concurrency;
-        Ok(OpenProver { environment: Arc::new(environment), threads })
+        let environment = Arc::new(Remembered::new(Arc::new(environment)));
+        Ok(OpenProver { environment, threads })
     }
 
     /// Lean's workers in one of several processes.

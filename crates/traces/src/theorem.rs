@@ -8,7 +8,7 @@ use crate::premise::{self, Annotated};
 /// A theorem to prove. What identifies it depends on the environment: Metamath needs the label
 /// alone, Lean needs either the file it stands in or the header commands that precede its
 /// statement.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Theorem {
     /// The full name; unique within a pool.
     pub name: String,
