@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use catamount_model::{Error, Result};
 use cudarc::driver::{DriverError, result, sys};
@@ -46,6 +46,9 @@ impl<T> Explain<T> for std::result::Result<T, DriverError> {
     }
 }
 
+/// Devices that this process has open; the same card counts once for each that has it open.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
 pub(crate) struct Device {
     pub ordinal: i32,
     pub name: String,
@@ -59,6 +62,8 @@ pub(crate) struct Device {
     /// The points where a side leaves the stream, and where each is waited for.
     fork: sys::CUevent,
     joins: [sys::CUevent; 2],
+    /// What a thread sleeps for.
+    idle: sys::CUevent,
     next: AtomicU64,
     /// Whether the stream is recording a graph; allocations and copies to the host cannot be part
     /// of one.
@@ -153,12 +158,15 @@ impl Device {
                     .explain("creating an event")
             };
             let (fork, joins) = (event()?, [event()?, event()?]);
+            let idle = result::event::create(sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC)
+                .explain("creating an event")?;
             let pool =
                 result::device::get_default_mem_pool(handle).explain("finding the memory pool")?;
             let mut keep = u64::MAX;
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
             result::mem_pool::set_attribute(pool, attribute, (&raw mut keep).cast())
                 .explain("setting up the memory pool")?;
+            OPEN.fetch_add(1, Ordering::Relaxed);
             Ok(Arc::new(Device {
                 ordinal,
                 name,
@@ -170,6 +178,7 @@ impl Device {
                 sides,
                 fork,
                 joins,
+                idle,
                 next: AtomicU64::new(1),
                 recording: AtomicBool::new(false),
                 pending: AtomicBool::new(false),
@@ -187,9 +196,19 @@ impl Device {
         unsafe { result::ctx::set_current(self.context) }.explain("using the GPU's context")
     }
 
+    /// Waits for all that was queued. The driver waits in a loop, which is the fastest to notice.
+    /// Where several wait beside each other the card has work meanwhile, and their loops would take
+    /// the processors from the provers: they sleep.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the stream lives as long as self.
-        unsafe { result::stream::synchronize(self.stream) }.explain("waiting for the GPU")
+        // SAFETY: the stream and the event live as long as self.
+        unsafe {
+            if OPEN.load(Ordering::Relaxed) == 1 {
+                return result::stream::synchronize(self.stream).explain("waiting for the GPU");
+            }
+            result::event::record(self.idle, self.stream)
+                .and_then(|()| result::event::synchronize(self.idle))
+                .explain("waiting for the GPU")
+        }
     }
 
     /// The point that work beside the stream starts from: what is queued there before is done by
@@ -287,6 +306,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         self.graphs.lock().clear();
+        OPEN.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: nothing else holds the handles any more. Errors cannot be acted on here.
         unsafe {
             let _ = result::ctx::set_current(self.context);
@@ -294,7 +314,7 @@ impl Drop for Device {
                 let _ = result::stream::synchronize(stream);
                 let _ = result::stream::destroy(stream);
             }
-            for event in [self.fork, self.joins[0], self.joins[1]] {
+            for event in [self.fork, self.joins[0], self.joins[1], self.idle] {
                 let _ = result::event::destroy(event);
             }
             let _ = result::primary_ctx::release(self.handle);
