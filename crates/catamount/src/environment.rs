@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use catamount_data::{database_path, find_corpus};
+use catamount_data::{database_path, find_corpora};
 use catamount_evaluate::Workload;
 use catamount_lean::{Host, Lean, Options};
 use catamount_metamath::{Database, Metamath};
@@ -68,12 +68,12 @@ pub struct LeanArguments {
     /// Without a toolchain: the folder that the theorems' files are relative to.
     #[arg(long, help_heading = LEAN)]
     pub root: Option<PathBuf>,
-    /// Without a toolchain: the recipe of a corpus, by name or by path, that the theorems live in;
-    /// it says what --root, --library, --leave-out and --helpers would.
-    #[arg(long, help_heading = LEAN, requires = "checkouts", conflicts_with_all =
-        ["project", "root", "library", "leave_out", "helpers"])]
-    pub corpus: Option<String>,
-    /// The folder with a checkout of the corpus, and of each that it depends on, under their names.
+    /// Without a toolchain: the recipes of the corpora, by name or by path, that the theorems live
+    /// in; they say what --root, --library, --leave-out and --helpers would.
+    #[arg(long, help_heading = LEAN, requires = "checkouts", value_delimiter = ',',
+        conflicts_with_all = ["project", "root", "library", "leave_out", "helpers"])]
+    pub corpus: Vec<String>,
+    /// The folder with a checkout of each corpus, and of each that it depends on, under their names.
     #[arg(long, help_heading = LEAN, requires = "corpus")]
     pub checkouts: Option<PathBuf>,
     /// Without a toolchain: folders of what that library imports besides core Lean.
@@ -151,8 +151,8 @@ impl LeanArguments {
         options.libraries.clone_from(&self.library);
         options.left_out.clone_from(&self.leave_out);
         options.helpers = self.helpers;
-        if let (Some(recipe), Some(checkouts)) = (&self.corpus, &self.checkouts) {
-            options = find_corpus(recipe, checkouts)?.searched(options);
+        if let Some(checkouts) = &self.checkouts {
+            options = find_corpora(&self.corpus, checkouts)?.searched(options);
         }
         options.request_limit = seconds(self.tactic_limit, "--tactic-limit")?;
         options.heartbeats = self.heartbeats;

@@ -34,11 +34,15 @@ impl Provers {
             }
             Library::LeanProject { project } => ("lean", vec![("--project", whole(&project)?)]),
             Library::LeanBundled { folder } => ("lean", vec![("--root", whole(&folder)?)]),
-            Library::LeanCorpus { recipe, checkouts } => {
+            Library::LeanCorpora { recipes, checkouts } => {
                 // The name of a recipe that comes with the program is no path, whatever is here.
-                let bundled = Recipe::is_bundled(&recipe);
-                let recipe = if bundled { recipe } else { whole(Path::new(&recipe))? };
-                ("lean", vec![("--corpus", recipe), ("--checkouts", whole(&checkouts)?)])
+                let told = |recipe: String| match Recipe::is_bundled(&recipe) {
+                    true => Ok(recipe),
+                    false => whole(Path::new(&recipe)),
+                };
+                let recipes = recipes.into_iter().map(told).collect::<Result<Vec<_>>>()?;
+                let checkouts = whole(&checkouts)?;
+                ("lean", vec![("--corpus", recipes.join(",")), ("--checkouts", checkouts)])
             }
         };
         let mut arguments =

@@ -13,7 +13,7 @@ mod source;
 
 pub use error::{Error, Result};
 pub use lean::{Tracing, trace_corpus, trace_lean};
-pub use library::{LeanLimits, Library, database_path, find_corpus};
+pub use library::{LeanLimits, Library, database_path, find_corpora, find_corpus};
 pub use making::{Making, Progress, Summary};
 pub use metamath::Extracting;
 pub use reopen::{Elsewhere, Trust, reopen};

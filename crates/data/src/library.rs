@@ -31,11 +31,11 @@ pub enum Library {
         /// Where its files are written.
         folder: PathBuf,
     },
-    /// A library of somebody else's, compiled and searched without a toolchain.
-    LeanCorpus {
-        /// Its recipe, by name or by path.
-        recipe: String,
-        /// Where its checkout is, and those of what it depends on.
+    /// Libraries of somebody else's, compiled and searched without a toolchain.
+    LeanCorpora {
+        /// Their recipes, by name or by path.
+        recipes: Vec<String>,
+        /// Where their checkouts are, and those of what they depend on.
         checkouts: PathBuf,
     },
 }
@@ -86,7 +86,7 @@ impl Library {
                 Metamath::identity_of(&Database::content_of(database_path(database)?)?, false)
             }
             Library::LeanBundled { .. } => Options::default().identity_of_bundled()?,
-            Library::LeanProject { .. } | Library::LeanCorpus { .. } => self.lean()?.identity()?,
+            Library::LeanProject { .. } | Library::LeanCorpora { .. } => self.lean()?.identity()?,
         })
     }
 
@@ -103,8 +103,8 @@ impl Library {
                 write_bundled_library(folder).map_err(Error::io(folder))?;
                 options.root = Some(folder.clone());
             }
-            Library::LeanCorpus { recipe, checkouts } => {
-                options = find_corpus(recipe, checkouts)?.searched(options);
+            Library::LeanCorpora { recipes, checkouts } => {
+                options = find_corpora(recipes, checkouts)?.searched(options);
             }
         }
         Ok(options)
@@ -114,6 +114,13 @@ impl Library {
 /// A corpus whose checkouts are at the commits that its recipes name.
 pub fn find_corpus(recipe: &str, checkouts: &Path) -> Result<Corpus> {
     Ok(Recipe::open(recipe)?.find(checkouts)?)
+}
+
+/// Several of them as one.
+pub fn find_corpora(recipes: &[String], checkouts: &Path) -> Result<Corpus> {
+    let found = recipes.iter().map(|recipe| find_corpus(recipe, checkouts));
+    let found: Vec<Corpus> = found.collect::<Result<_>>()?;
+    Corpus::together(found).ok_or_else(|| Error::Setup { reason: "no corpus is named".into() })
 }
 
 /// Where a Metamath database is: a path, or the name of one of Debian's.

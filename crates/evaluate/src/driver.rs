@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use catamount_search::{Deployment, Environment, Fault, Policy, Request, RequestId, Sample};
+use catamount_search::{Deployment, Environment, Fault, Policy, Request, RequestId, Sample, Spent};
 use catamount_traces::Theorem;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::asking::answer_questions;
 use crate::log::{Record, TimeRecord, TreeRecord};
+use crate::order::by_files;
 use crate::proof::{Proof, Question, Step};
 use crate::timing::{Clock, Timing};
 
@@ -152,11 +153,9 @@ pub fn search(
             events,
             left: jobs.iter().map(Vec::len).collect(),
             clocks: jobs.iter().map(|_| Clock::new(now, threads)).collect(),
-            jobs: jobs
-                .into_iter()
-                .enumerate()
-                .flat_map(|(cell, jobs)| jobs.into_iter().map(move |job| (cell, job)))
-                .collect(),
+            jobs: by_files(jobs, concurrency),
+            spent: environment.spent(),
+            environment,
             in_flight: 0,
             waiting: HashMap::new(),
             keys: HashMap::new(),
@@ -169,7 +168,13 @@ pub fn search(
         interrupted(true);
         over.store(true, Ordering::Relaxed);
         let now = Instant::now();
-        driver.clocks.iter_mut().map(|clock| clock.read(now)).collect()
+        // What no cell that ended was told of is told to the last of those that were stopped.
+        let mut timings: Vec<Timing> =
+            driver.clocks.iter_mut().map(|clock| clock.read(now)).collect();
+        if let Some(stopped) = driver.left.iter().rposition(|left| *left > 0) {
+            timings[stopped].spent = driver.spent_since();
+        }
+        timings
         // Dropping the driver closes the channels of the workers and of the policy, and ends them.
     })
 }
@@ -255,7 +260,10 @@ fn worker(
 /// questions later.
 static QUESTIONS: AtomicU64 = AtomicU64::new(0);
 
-struct Driver {
+struct Driver<'a> {
+    environment: &'a Arc<dyn Environment>,
+    /// Where the time of the prover's processes had gone when a cell last ended.
+    spent: Option<Spent>,
     to_workers: Sender<Work>,
     to_policy: Sender<Vec<Request>>,
     events: Receiver<Event>,
@@ -288,12 +296,12 @@ struct Waiting {
     missing: usize,
 }
 
-impl Driver {
+impl Driver<'_> {
     fn run(&mut self, concurrency: usize, stop: &AtomicBool, watch: &mut dyn FnMut(CellEvent)) {
         let now = Instant::now();
         for cell in 0..self.left.len() {
             if self.left[cell] == 0 {
-                watch(CellEvent::Ended(cell, self.clocks[cell].read(now)));
+                watch(CellEvent::Ended(cell, self.timing(cell, now)));
             }
         }
         while !stop.load(Ordering::Relaxed) {
@@ -360,8 +368,21 @@ impl Driver {
         self.left[cell] -= 1;
         watch(CellEvent::Finished(cell, finished));
         if self.left[cell] == 0 {
-            watch(CellEvent::Ended(cell, self.clocks[cell].read(now)));
+            watch(CellEvent::Ended(cell, self.timing(cell, now)));
         }
+    }
+
+    /// Where the time of a cell went that ends now.
+    fn timing(&mut self, cell: usize, now: Instant) -> Timing {
+        let timing = self.clocks[cell].read(now);
+        Timing { spent: self.spent_since(), ..timing }
+    }
+
+    /// Where the prover's time went since this was last asked.
+    fn spent_since(&mut self) -> Option<Spent> {
+        let before = self.spent.unwrap_or_default();
+        self.spent = self.environment.spent();
+        self.spent.map(|now| now - before)
     }
 
     /// Ends the searches whose time ran out while they wait for the policy; its answers, should

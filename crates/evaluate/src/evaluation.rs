@@ -184,7 +184,7 @@ fn left(task: &CellTask, cell: &Cell) -> Vec<crate::driver::Job> {
     let jobs = task.theorems.jobs.iter();
     let mut left: Vec<_> =
         jobs.filter(|job| !completed.contains(job.theorem.name.as_str())).cloned().collect();
-    left.sort_by(|a, b| a.theorem.file.cmp(&b.theorem.file));
+    left.sort_by(|a, b| (&a.theorem.file, a.theorem.line).cmp(&(&b.theorem.file, b.theorem.line)));
     left
 }
 

@@ -13,6 +13,7 @@ pub mod driver;
 mod evaluation;
 mod identity;
 pub mod log;
+mod order;
 mod pool;
 mod proof;
 mod reader;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use catamount_search::{
-    Checked, Environment, Fault, Identity, Patience, Session, Setup, StateId, Verdict,
+    Checked, Environment, Fault, Identity, Patience, Session, Setup, Spent, StateId, Verdict,
 };
 use catamount_traces::Theorem;
 
@@ -114,6 +114,10 @@ impl Environment for Remembered {
 
     fn setup(&self) -> Option<Setup> {
         self.prover.setup()
+    }
+
+    fn spent(&self) -> Option<Spent> {
+        self.prover.spent()
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
+use catamount_search::Spent;
 use serde::{Deserialize, Serialize};
 
 /// Where the time of a run went, in seconds.
@@ -23,6 +24,9 @@ pub struct Timing {
     pub workers: f64,
     /// Threads that talk to the prover.
     pub threads: usize,
+    /// Where the time of the prover's processes went, since the cell before it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
 }
 
 impl Timing {
@@ -46,6 +50,9 @@ impl AddAssign for Timing {
         self.prover += other.prover;
         self.workers += other.workers;
         self.threads = self.threads.max(other.threads);
+        if let Some(spent) = other.spent {
+            *self.spent.get_or_insert_default() += spent;
+        }
     }
 }
 
@@ -62,7 +69,11 @@ impl fmt::Display for Timing {
             self.share(self.waiting),
             self.threads,
             self.workers_busy(),
-        )
+        )?;
+        match &self.spent {
+            Some(spent) => write!(f, "; {spent}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -149,6 +160,7 @@ mod tests {
             prover: 8.0,
             workers: 10.0,
             threads: 2,
+            spent: None,
         };
         assert_eq!(timing, expected);
         assert!((timing.workers_busy() - 100.0 * 10.0 / 30.0).abs() < 1e-9);

@@ -90,10 +90,10 @@ pub enum Environment {
         /// A Lake project; none is the bundled library.
         project: Option<PathBuf>,
     },
-    /// Lean without a toolchain, in a library that is compiled once.
-    LeanCorpus {
-        /// The recipe, by name or by path.
-        recipe: String,
+    /// Lean without a toolchain, in libraries that are compiled once.
+    LeanCorpora {
+        /// Their recipes, by name or by path.
+        recipes: Vec<String>,
         /// Where the checkouts are.
         checkouts: PathBuf,
     },
@@ -256,7 +256,7 @@ impl Experiment {
             (TraceChoice::Own, Environment::Metamath { database, first }) => {
                 Source::Metamath { database: database.clone(), first: *first }
             }
-            (TraceChoice::Own, Environment::Lean { .. } | Environment::LeanCorpus { .. }) => {
+            (TraceChoice::Own, Environment::Lean { .. } | Environment::LeanCorpora { .. }) => {
                 Source::LeanBundled { folder: bundled(folder) }
             }
         };

@@ -97,6 +97,16 @@ pub enum ProverName {
     Lean,
 }
 
+/// One corpus, or several that are searched together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "the recipe of a corpus, or a list of recipes")]
+pub enum Corpora {
+    /// One.
+    One(String),
+    /// Several.
+    Several(#[schemars(length(min = 1))] Vec<String>),
+}
+
 /// Where traces come from: the library's own proofs, one file that is split (`traces`), or the
 /// official parts of a benchmark (`train`, `valid` and `test`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,10 +128,10 @@ pub struct DataFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
     /// Lean without a toolchain: the recipe of a corpus, by name or by path, that the traces'
-    /// theorems live in.
+    /// theorems live in, or a list of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub corpus: Option<String>,
-    /// The folder with a checkout of the corpus, and of each that it depends on, under their names.
+    pub corpus: Option<Corpora>,
+    /// The folder with a checkout of each corpus, and of each that it depends on, under their names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkouts: Option<PathBuf>,
     /// Lean: how many processes search, and what each may spend.

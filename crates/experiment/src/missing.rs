@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use catamount_data::{Source, database_path, find_corpus};
+use catamount_data::{Source, database_path, find_corpora};
 use catamount_model::obtainable;
 use catamount_traces::shards;
 
@@ -33,8 +33,8 @@ impl Experiment {
         if let ModelChoice::Pretrained { base } = &self.model {
             missing.extend(obtainable(base).err().map(|error| format!("model.base: {error}")));
         }
-        if let Environment::LeanCorpus { recipe, checkouts } = &self.data.environment {
-            let found = find_corpus(recipe, checkouts);
+        if let Environment::LeanCorpora { recipes, checkouts } = &self.data.environment {
+            let found = find_corpora(recipes, checkouts);
             missing.extend(found.err().map(|error| format!("data.corpus: {error}")));
         }
         if let Environment::Lean { project: Some(project) } = &self.data.environment {

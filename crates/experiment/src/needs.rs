@@ -69,7 +69,7 @@ impl Needs {
     /// Of a prover worker that stands alone.
     pub fn of_prover(experiment: &Experiment) -> Self {
         let memory = match experiment.data.environment {
-            Environment::Lean { .. } | Environment::LeanCorpus { .. } => LEAN_WORKER,
+            Environment::Lean { .. } | Environment::LeanCorpora { .. } => LEAN_WORKER,
             Environment::Metamath { .. } => PROGRAM,
         };
         Needs { cpus: 1.0, memory, provers: 1, ..Needs::default() }

@@ -33,8 +33,8 @@ impl Experiment {
                 Library::LeanProject { project: project.clone() }
             }
             Environment::Lean { project: None } => Library::LeanBundled { folder: bundled(folder) },
-            Environment::LeanCorpus { recipe, checkouts } => {
-                Library::LeanCorpus { recipe: recipe.clone(), checkouts: checkouts.clone() }
+            Environment::LeanCorpora { recipes, checkouts } => {
+                Library::LeanCorpora { recipes: recipes.clone(), checkouts: checkouts.clone() }
             }
         }
     }
@@ -49,7 +49,7 @@ impl Experiment {
         Ok(match self.data.environment {
             // Faster than a memory.
             Environment::Metamath { .. } => prover,
-            Environment::Lean { .. } | Environment::LeanCorpus { .. } => {
+            Environment::Lean { .. } | Environment::LeanCorpora { .. } => {
                 Arc::new(Remembered::new(prover))
             }
         })
@@ -81,7 +81,7 @@ impl Experiment {
             Environment::Metamath { .. } => {
                 std::thread::available_parallelism().map_or(1, usize::from)
             }
-            Environment::LeanCorpus { .. } | Environment::Lean { .. } => {
+            Environment::LeanCorpora { .. } | Environment::Lean { .. } => {
                 self.evaluation.concurrency
             }
         }

@@ -12,6 +12,7 @@ structure FileRequest where
   before : String           -- commands to run before its own
   after : String            -- ... and once it is done
   save : String             -- where to write the compiled module; empty: nowhere
+  whole : Bool              -- to its end; otherwise as far as theorems are opened
 
 structure FileResult where
   after : Command.State
@@ -21,6 +22,7 @@ structure FileResult where
   errors : Array Json
   messages : Array Json
   gaps : Array Json
+  rest : Option Parser.ModuleParserState   -- where the next command begins; none at the end of the file
 
 def FileResult.fields (f : FileResult) : Fields :=
   [("theorems", Json.arr f.theorems), ("errors", Json.arr f.errors), ("messages", Json.arr f.messages), ("sorries", Json.arr f.gaps)]
@@ -87,8 +89,14 @@ def said (req : FileRequest) (c : Ctx) (fm : FileMap) (log : MessageLog) (infos 
     let gaps ← gapsJson c fm (notedIn infos).gaps 0 r.gaps
     return { r with messages := messages, gaps := gaps }
 
-partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Command.Context) (ps : Parser.ModuleParserState)
-    (r : FileResult) : BaseIO FileResult := do
+/-- Whether a theorem that begins in `line` is as far as is asked for. -/
+def farEnough (line : Nat) : Option Nat → Bool
+  | none => false
+  | some last => line ≥ last
+
+/-- Elaborates on, to the first theorem that begins in line `last` or after it, or to the end. -/
+partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Command.Context) (last : Option Nat)
+    (ps : Parser.ModuleParserState) (r : FileResult) : BaseIO FileResult := do
   let c := ctxOf r.after
   let (stx, ps', log) := Parser.parseCommand ictx (parserCtx c) ps {}
   let fm := ictx.fileMap
@@ -97,7 +105,7 @@ partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Co
     | some e => return { r with errors := r.errors.push (errorJson (lineOf fm ps'.pos.byteIdx) e) }
     | none => return r : BaseIO FileResult)
   let r ← said req c fm log {} r
-  if Parser.isTerminalCommand stx then return r
+  if Parser.isTerminalCommand stx then return { r with rest := none }
   else
     let st0 := { r.after with messages := {}, infoState := { enabled := req.trace || req.messages } }
     let shortened := if req.proofs then none else withoutProof stx
@@ -107,8 +115,8 @@ partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Co
       let text ← exceptionText e
       let place := placeFields (fm.toPosition ⟨startPos stx⟩) (fm.toPosition ⟨endPos stx⟩)
       let message := Json.mkObj (("severity", Json.str "error") :: ("text", Json.str text) :: place)
-      fileLoop req ictx cctx ps' { r with errors := r.errors.push (errorJson line text),
-                                          messages := if req.messages then r.messages.push message else r.messages }
+      fileLoop req ictx cctx last ps' { r with errors := r.errors.push (errorJson line text),
+                                               messages := if req.messages then r.messages.push message else r.messages }
     | .ok (_, st1) =>
       let errs ← errorTexts st1.messages.toList []
       let r := { r with errors := errorJsons line errs r.errors }
@@ -127,8 +135,9 @@ partial def fileLoop (req : FileRequest) (ictx : Parser.InputContext) (cctx : Co
           let stated := match shortened with | some _ => declaredName st1.env snap.name :: r.stated | none => r.stated
           return { r with snapshots := r.snapshots.push snap, stated := stated,
                           theorems := r.theorems.push (Json.mkObj (appendFields about traced)) } : BaseIO FileResult)
-      fileLoop req ictx cctx ps'
-        { r with after := { st1 with messages := {}, infoState := { enabled := false }, snapshotTasks := #[] } }
+      let r := { r with after := { st1 with messages := {}, infoState := { enabled := false }, snapshotTasks := #[] } }
+      let here := match theoremNode inner with | some thm => farEnough (lineOf fm (startPos thm)) last | none => false
+      if here then return { r with rest := some ps' } else fileLoop req ictx cctx last ps' r
 
 /-- Close what the file left open, so that the next one starts at the top. -/
 partial def closeScopes (st : Command.State) : BaseIO Command.State := do
@@ -163,9 +172,49 @@ def fileStart (c : Ctx) (req : FileRequest) (named : Array Import) : IO (Except 
     else return { c.cmd with env := c.cmd.env.setMainModule req.module.toName } : IO Command.State)
   if req.before == "" then return .ok st else (runTrusted req.before st : BaseIO _)
 
-/-- Elaborate a whole file. Errors of single commands are listed and the rest goes on, as Lean itself does. -/
-def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileResult) := do
-  let act : IO (Except Problem FileResult) := do
+/-- A file, elaborated as far as anybody asked. -/
+structure FileSoFar where
+  req : FileRequest
+  ictx : Parser.InputContext
+  cctx : Command.Context
+  result : FileResult
+
+/-- Elaborates on, to the first theorem that begins in line `last` or after it, or to the end. -/
+def FileSoFar.upTo (f : FileSoFar) (last : Option Nat) : BaseIO FileSoFar := do
+  match f.result.rest with
+  | none => return f
+  | some ps =>
+    let r ← fileLoop f.req f.ictx f.cctx last ps f.result
+    return { f with result := r }
+
+/-- Elaborates on to the theorem that stands in `line`; to the end where it is not there, or no line is given. -/
+def FileSoFar.reach (f : FileSoFar) (name : String) (line : Nat) : BaseIO FileSoFar := do
+  match findSnapshotFrom f.result.snapshots name line 0 with
+  | some _ => return f
+  | none =>
+    let f ← f.upTo (if line == 0 then none else some line)
+    match findSnapshotFrom f.result.snapshots name line 0 with
+    | some _ => return f
+    | none => f.upTo none
+
+/-- What has to be done once all of a file is elaborated. -/
+def FileSoFar.close (f : FileSoFar) : IO (Except Problem FileSoFar) := do
+  let done ← closeScopes { f.result.after with messages := {} }
+  let patched ← (do
+    if f.req.after == "" then return .ok done
+    else match (← runTrusted f.req.after done) with
+      | .ok st => return .ok { st with messages := {} }
+      | .error e => return .error e : BaseIO (Except Problem Command.State))
+  match patched with
+  | .error e => return .error e
+  | .ok st =>
+    if f.req.save != "" then writeModule st.env f.req.save
+    return .ok { f with result := { f.result with after := st } }
+
+/-- Begin a file, and elaborate it to its end if the whole of it is wanted. Errors of single commands are listed and the rest
+goes on, as Lean itself does. -/
+def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileSoFar) := do
+  let act : IO (Except Problem FileSoFar) := do
     let ictx := inputCtx req.text
     let (header, ps, log) ← Parser.parseHeader ictx
     match (← firstError log) with
@@ -175,18 +224,13 @@ def runFile (c : Ctx) (req : FileRequest) : BaseIO (Except Problem FileResult) :
     | .error e => return .error e
     | .ok st =>
       let cctx : Command.Context := { fileName := req.path, fileMap := ictx.fileMap, snap? := none, cancelTk? := none }
-      let r ← fileLoop req ictx cctx ps { after := st, snapshots := #[], stated := [], theorems := #[], errors := #[], messages := #[], gaps := #[] }
-      let done ← closeScopes { r.after with messages := {} }
-      let patched ← (do
-        if req.after == "" then return .ok done
-        else match (← runTrusted req.after done) with
-          | .ok st => return .ok { st with messages := {} }
-          | .error e => return .error e : BaseIO (Except Problem Command.State))
-      match patched with
-      | .error e => return .error e
-      | .ok st =>
-        if req.save != "" then writeModule st.env req.save
-        return .ok { r with after := st }
+      let r : FileResult :=
+        { after := st, snapshots := #[], stated := [], theorems := #[], errors := #[], messages := #[], gaps := #[], rest := some ps }
+      let f : FileSoFar := { req := req, ictx := ictx, cctx := cctx, result := r }
+      if req.whole then
+        let f ← f.upTo none
+        f.close
+      else return .ok f
   match (← act.toBaseIO) with
   | .ok r => return r
   | .error e => return .error { kind := "elaboration", text := (toString e) }

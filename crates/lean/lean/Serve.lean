@@ -3,7 +3,7 @@
 /-- Everything the server holds between requests. -/
 structure Store where
   ctxs : Array Ctx
-  files : Array (Array Snapshot)     -- by context: the theorems of the file that made it
+  files : Array (Option FileSoFar)   -- by context: the file that made it
   states : Array (Option Proof)
   compiled : List (String × Environment) := []   -- modules that were imported for what their theorems rest on
 
@@ -63,15 +63,20 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
           return (appendFields fields [("hypotheses", Json.arr (hypothesesJson hs #[]))], st)
     | _, _ => return (noSuch "context", st)
   | "open" =>
-    match st.files[natField j "ctx" 0]? with
-    | none => return (noSuch "context", st)
-    | some snaps =>
-      match findSnapshot snaps (strField j "theorem") (natField j "line" 0) with
-      | none => return (({ kind := "missing", text := join3 "there is no theorem `" (strField j "theorem") "` in this file" } : Problem).fields, st)
+    let ctx := natField j "ctx" 0
+    match st.files[ctx]? with
+    | some (some file) =>
+      let name := strField j "theorem"
+      let line := natField j "line" 0
+      let file ← file.reach name line
+      let st := { st with files := st.files.set! ctx (some file) }
+      match findSnapshot file.result.snapshots name line with
+      | none => return (({ kind := "missing", text := join3 "there is no theorem `" name "` in this file" } : Problem).fields, st)
       | some s =>
         match (← s.start heartbeats) with
         | .error e => return (e.fields, st)
         | .ok p => answerState st p
+    | _ => return (noSuch "context", st)
   | "finish" =>
     match getState st (natField j "state" 0) with
     | none => return (noSuch "state", st)
@@ -108,7 +113,7 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
       let text := strField j "text"
       match (← (if boolField j "strict" then runHeader c text (boolField j "proofs") else runOwnHeader c text)) with
       | .error e => return (e.fields, st)
-      | .ok h => return (ok [("ctx", num st.ctxs.size)], { st with ctxs := st.ctxs.push h, files := st.files.push #[] })
+      | .ok h => return (ok [("ctx", num st.ctxs.size)], { st with ctxs := st.ctxs.push h, files := st.files.push none })
   | "file" =>
     match st.ctxs[natField j "ctx" 0]? with
     | none => return (noSuch "context", st)
@@ -118,14 +123,14 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
       let r ← runFile c { text := strField j "text", path := strField j "path", module := strField j "module",
                           trace := boolField j "trace", messages := boolField j "messages", proofs := boolField j "proofs", imports := boolField j "imports",
                           without := stringsField j "without", before := strField j "before", after := strField j "after",
-                          save := strField j "save" }
+                          save := strField j "save", whole := boolField j "whole" }
       match r with
       | .error e => return (e.fields, st)
       | .ok f =>
         -- What is only looked at is not kept: nobody asks for its theorems.
-        if boolField j "messages" then return (ok f.fields, st)
-        else return (ok (("ctx", num st.ctxs.size) :: f.fields),
-                { st with ctxs := st.ctxs.push (ctxOf f.after), files := st.files.push f.snapshots })
+        if boolField j "messages" then return (ok f.result.fields, st)
+        else return (ok (("ctx", num st.ctxs.size) :: f.result.fields),
+                { st with ctxs := st.ctxs.push (ctxOf f.result.after), files := st.files.push (some f) })
   | "ping" => return (ok [("states", num st.states.size)], st)
   | c => return (({ kind := "request", text := join3 "unknown command `" c "`" } : Problem).fields, st)
 
@@ -177,7 +182,7 @@ def serve (args : List String) : IO UInt32 := do
   -- Whatever elaborated code prints goes to stderr: stdout belongs to the protocol.
   let _ ← IO.setStdout (← IO.getStderr)
   send out [("protocol", num 2), ("ready", Json.bool true), ("lean", Json.str Lean.versionString)]
-  loop (← IO.getStdin) out { ctxs := #[ctxOf (Command.mkState env {} {})], files := #[#[]], states := #[] }
+  loop (← IO.getStdin) out { ctxs := #[ctxOf (Command.mkState env {} {})], files := #[none], states := #[] }
   return 0
 
 end Catamount

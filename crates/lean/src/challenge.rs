@@ -1,8 +1,6 @@
 //! The challenge: what a proof of a theorem must prove, and what it may rest on, from a process
 //! that has elaborated header and statement and has seen no tactic.
 
-use std::sync::Arc;
-
 use catamount_search::Fault;
 
 use crate::environment::Lean;
@@ -68,9 +66,7 @@ impl Lean {
         };
         let (mut kills, mut deaths) = (0, 0);
         loop {
-            let mut held = self
-                .challengers
-                .take(&key, || Worker::new(self.launch.clone(), Arc::clone(&self.options)));
+            let mut held = self.challengers.take(&key, || self.checker());
             let answer = self.ask_for_challenge(held.worker(), place, target, terms, extent);
             let trouble = match answer {
                 Ok(answer) => {
@@ -106,6 +102,11 @@ impl Lean {
         }
     }
 
+    /// A process that takes no part in a search.
+    fn checker(&self) -> Worker {
+        Worker::accounted(self.launch.clone(), self.options.clone(), self.checking.clone())
+    }
+
     fn ask_for_challenge(
         &self,
         worker: &mut Worker,
@@ -126,7 +127,12 @@ impl Lean {
         // Whatever runs in a stranger's proofs must not be able to say what was to be proved.
         let with_proofs = with_proofs && place.owner == Owner::User;
         let ctx = worker.context(place, with_proofs)?;
-        let opened = worker.demand(&target.request(ctx, heartbeats, place.owner), limit)?;
+        // Opening a theorem may be elaborating its file.
+        let opening = match target {
+            Target::Named { .. } => self.options.file_limit,
+            Target::Statement(_) => limit,
+        };
+        let opened = worker.demand(&target.request(ctx, heartbeats, place.owner), opening)?;
         let (uses, declares) = (terms.used(), terms.declared());
         let request = Request::Challenge {
             state: opened.state,

@@ -40,13 +40,25 @@ impl Checkouts {
         Checkouts(found)
     }
 
-    /// Why a theorem should not be looked for here, if it was traced at another commit.
-    pub fn disagreement(&self, theorem: &Theorem) -> Option<String> {
+    /// Why a theorem should not be looked for here, if it was traced at another commit, or if its
+    /// file is nowhere here and its repository neither.
+    pub fn disagreement(&self, theorem: &Theorem, roots: &[PathBuf]) -> Option<String> {
         let (url, commit) = (theorem.url.as_deref()?, theorem.commit.as_deref()?);
         if self.0.iter().any(|it| same_commit(&it.commit, commit)) {
             return None;
         }
-        let here = self.0.iter().find(|it| repository(&it.url) == repository(url))?;
+        let Some(here) = self.0.iter().find(|it| repository(&it.url) == repository(url)) else {
+            let file = theorem.file.as_deref()?;
+            let known: Vec<&str> = self.0.iter().map(|it| it.url.as_str()).collect();
+            let elsewhere = !known.is_empty() && !roots.iter().any(|r| r.join(file).is_file());
+            return elsewhere.then(|| {
+                let (name, known) = (&theorem.name, known.join(", "));
+                format!(
+                    "{name} is a theorem of {url}, and searched are {known}; name its corpus as \
+                     well"
+                )
+            });
+        };
         Some(format!(
             "{} was traced at commit {commit} of {url}, and {} is at commit {}; check out the \
              former, or trace the library as it is here",
@@ -148,14 +160,24 @@ mod tests {
         std::fs::write(project.path().join("lake-manifest.json"), manifest).unwrap();
         let host = Host::Native { project: project.path().into() };
         let checkouts = Checkouts::of(&Options { host, ..Options::default() });
-        let said = checkouts.disagreement(&theorem(TRACED, URL)).unwrap();
+        let said = checkouts.disagreement(&theorem(TRACED, URL), &[]).unwrap();
         assert!(said.contains(TRACED) && said.contains(FETCHED) && said.contains("mathlib"));
-        assert_eq!(checkouts.disagreement(&theorem(FETCHED, URL)), None);
-        assert_eq!(checkouts.disagreement(&theorem(&FETCHED[..8], URL)), None);
+        assert_eq!(checkouts.disagreement(&theorem(FETCHED, URL), &[]), None);
+        assert_eq!(checkouts.disagreement(&theorem(&FETCHED[..8], URL), &[]), None);
         let ours = "git@github.com:leanprover-community/Mathlib4";
-        assert!(checkouts.disagreement(&theorem(TRACED, ours)).is_some(), "the same repository");
-        assert_eq!(checkouts.disagreement(&theorem(TRACED, "https://example.org/other")), None);
-        assert_eq!(checkouts.disagreement(&Theorem::default()), None);
+        assert!(
+            checkouts.disagreement(&theorem(TRACED, ours), &[]).is_some(),
+            "the same repository"
+        );
+        assert_eq!(
+            checkouts.disagreement(&theorem(TRACED, "https://example.org/other"), &[]),
+            None
+        );
+        assert_eq!(checkouts.disagreement(&Theorem::default(), &[]), None);
+        let file = Some("Cedar/Data.lean".into());
+        let other = Theorem { file, ..theorem(TRACED, "https://example.org/other") };
+        let said = checkouts.disagreement(&other, &[]).unwrap();
+        assert!(said.contains("example.org/other") && said.contains(URL), "{said}");
     }
 
     #[test]
@@ -163,6 +185,6 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         let host = Host::Native { project: project.path().into() };
         let checkouts = Checkouts::of(&Options { host, ..Options::default() });
-        assert_eq!(checkouts.disagreement(&theorem(TRACED, URL)), None);
+        assert_eq!(checkouts.disagreement(&theorem(TRACED, URL), &[]), None);
     }
 }

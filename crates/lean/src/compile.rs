@@ -22,7 +22,7 @@ use crate::worker::{Task, Trouble, Worker};
 /// A process that has grown so large makes room for a new one before the next module.
 pub(crate) const FULL_MB: u64 = 1100;
 /// What a process imports before it is given a module: as little as there is.
-const BARE: &str = "Init.Prelude";
+pub(crate) const BARE: &str = "Init.Prelude";
 /// The name under which a process writes its module.
 const WRITTEN: &str = "module.olean";
 
@@ -376,10 +376,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Every file below a library's root.
-pub(crate) fn all_files(root: &Path) -> impl FnOnce(&Library) -> Result<Vec<String>, Error> {
-    let root: PathBuf = root.to_path_buf();
-    move |library| library.files(&root)
+/// Every file below a library's roots.
+pub(crate) fn all_files(library: &Library) -> Result<Vec<String>, Error> {
+    let files = library.roots().iter().map(|root| library.files(root));
+    Ok(files.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 #[cfg(test)]

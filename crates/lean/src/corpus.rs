@@ -3,6 +3,7 @@
 //! A corpus is somebody else's, so it is not kept here: whoever wants it fetches it by name and
 //! commit, and a checkout of another commit is refused, because its theorems are others.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -60,6 +61,24 @@ pub struct Corpus {
 }
 
 impl Corpus {
+    /// Several in one: all their files, one library to Lean. A corpus that is left with a module
+    /// out, or that needs helpers, has all go by that: what both import is compiled once.
+    pub fn together(corpora: Vec<Corpus>) -> Option<Corpus> {
+        let mut corpora = corpora.into_iter();
+        let mut all = corpora.next()?;
+        for Corpus { root, libraries, recipe } in corpora {
+            all.libraries.extend([root].into_iter().chain(libraries));
+            all.recipe.leave_out.extend(recipe.leave_out);
+            all.recipe.modules.extend(recipe.modules);
+            all.recipe.helpers |= recipe.helpers;
+        }
+        let mut seen = HashSet::from([all.root.clone()]);
+        all.libraries.retain(|root| seen.insert(root.clone()));
+        all.recipe.leave_out.sort();
+        all.recipe.leave_out.dedup();
+        Some(all)
+    }
+
     /// The settings with which Lean looks for theorems here.
     pub fn searched(&self, options: Options) -> Options {
         Options {

@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup};
+use catamount_search::{Checked, Environment, Fault, Identity, Session, Setup, Spent};
 use catamount_traces::Theorem;
 
 use crate::assets;
 use crate::cache;
 use crate::challengers::Challengers;
 use crate::checkouts::Checkouts;
-use crate::compile::{Compiled, all_files};
+use crate::compile::{BARE, Compiled, all_files};
 use crate::error::Error;
 use crate::found::Found;
 use crate::helpers;
 use crate::identity;
 use crate::judge::Judges;
 use crate::launch::Launch;
+use crate::ledger::{Ledger, Work};
 use crate::native::Programs;
 use crate::options::{Host, Options, PROVER};
 use crate::pool::{Pool, Slot};
@@ -44,6 +45,10 @@ pub struct Lean {
     /// Terms that sessions have handed over.
     pub(crate) found: Arc<Found>,
     pub(crate) warnings: Warnings,
+    /// What the provers worked at ...
+    proving: Arc<Ledger>,
+    /// ... and the processes that check what they found.
+    pub(crate) checking: Arc<Ledger>,
 }
 
 /// Where the theorems' files are.
@@ -66,20 +71,22 @@ impl Lean {
                     Sources::Project(Library::of_project(root, project.folder())?)
                 }
                 Launch::Wasm(prepared) => {
-                    let compiled = Compiled::open(&options, prepared, root, all_files(root))?;
+                    let compiled = Compiled::open(&options, prepared, root, all_files)?;
                     launch = compiled.reader(&launch);
                     Sources::Compiled(Box::new(compiled))
                 }
             });
         }
         let options = Arc::new(options);
-        let pool = || {
-            let worker = |_| Worker::new(launch.clone(), Arc::clone(&options));
+        let (proving, checking): (Arc<Ledger>, Arc<Ledger>) = Default::default();
+        let pool = |ledger: &Arc<Ledger>| {
+            let worker =
+                |_| Worker::accounted(launch.clone(), Arc::clone(&options), Arc::clone(ledger));
             Pool::new((0..options.workers.max(1)).map(worker))
         };
-        let (pool, files) = (pool(), pool());
+        let (pool, files) = (pool(&proving), pool(&Arc::default()));
         let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);
-        let judges = Judges::new(launch.judge(), Arc::clone(&options));
+        let judges = Judges::new(launch.judge(), Arc::clone(&options), checking.clone());
         let (found, warnings) = (Arc::default(), Warnings::default());
         let checkouts = OnceLock::new();
         Ok(Lean {
@@ -93,16 +100,23 @@ impl Lean {
             checkouts,
             found,
             warnings,
+            proving,
+            checking,
         })
     }
 
-    /// Starts all workers, side by side, with the default imports.
+    /// Starts all workers, side by side, with what theorems in files or, where
+    /// there is no library, in headers begin with.
     pub fn warm_up(&self) -> Result<(), Error> {
         let failed = Mutex::new(None);
         thread::scope(|scope| {
             for slot in &self.pool.slots {
                 scope.spawn(|| {
-                    if let Err(trouble) = slot.lock().ready(&self.options.imports) {
+                    let imports = match self.library {
+                        Some(_) => &[BARE.to_owned()][..],
+                        None => &self.options.imports,
+                    };
+                    if let Err(trouble) = slot.lock().ready(imports) {
                         *failed.lock().unwrap_or_else(PoisonError::into_inner) =
                             Some(Error::Worker(trouble.to_string()));
                     }
@@ -179,7 +193,12 @@ impl Lean {
             (Some(file), None) => {
                 if theorem.commit.is_some() {
                     let checkouts = self.checkouts.get_or_init(|| Checkouts::of(&self.options));
-                    if let Some(why) = checkouts.disagreement(theorem) {
+                    let roots = match &self.library {
+                        Some(Sources::Project(library)) => library.roots(),
+                        Some(Sources::Compiled(compiled)) => compiled.library.roots(),
+                        None => &[],
+                    };
+                    if let Some(why) = checkouts.disagreement(theorem, roots) {
                         return Err(Error::File { path: file.into(), why });
                     }
                 }
@@ -194,7 +213,8 @@ impl Lean {
                     Sources::Project(library) => library.source(file)?,
                     Sources::Compiled(compiled) => compiled.need(file)?,
                 };
-                let imports = self.imports(&[]);
+                // A file brings its imports: the process needs none, and they would take room.
+                let imports = vec![BARE.to_owned()];
                 let target =
                     Target::Named { name: theorem.name.clone(), line: theorem.line.unwrap_or(0) };
                 Ok((Place { imports, text: PlaceText::File(source), owner }, target))
@@ -265,6 +285,20 @@ impl Environment for Lean {
     fn identity(&self) -> Identity {
         let unreadable = |error| Identity::new("lean").with("unreadable", error);
         self.options.identity().unwrap_or_else(unreadable)
+    }
+
+    fn spent(&self) -> Option<Spent> {
+        let seconds = |work| self.proving.seconds(work);
+        Some(Spent {
+            starting: seconds(Work::Starting),
+            opening: seconds(Work::Opening),
+            tactics: seconds(Work::Tactics),
+            again: seconds(Work::Again),
+            handing_over: seconds(Work::HandingOver),
+            checking: self.checking.all(),
+            tried: self.proving.times(Work::Tactics),
+            provers: self.options.workers.max(1),
+        })
     }
 
     fn setup(&self) -> Option<Setup> {

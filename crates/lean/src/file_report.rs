@@ -4,7 +4,6 @@
 //! files have processes of their own, which serve no session, and a proof counts when the judge
 //! says so (`check.rs`).
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use catamount_search::Fault;
@@ -124,7 +123,7 @@ impl Lean {
             }
         };
         drop(worker);
-        slot.sessions.fetch_sub(1, Ordering::Relaxed);
+        slot.leave(&place);
         report
     }
 }

@@ -2,12 +2,14 @@
 //! in it, so one serves any number of proofs, and what it says is the verdict.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use catamount_search::Fault;
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::launch::Launch;
+use crate::ledger::{Ledger, Work};
 use crate::options::Options;
 use crate::process::{Failure, Process};
 use crate::wire::{Reply, Request};
@@ -39,6 +41,7 @@ pub(crate) struct Judges {
     launch: Launch,
     options: Arc<Options>,
     all: Mutex<Vec<Arc<Judge>>>,
+    ledger: Arc<Ledger>,
 }
 
 struct Judge {
@@ -47,8 +50,8 @@ struct Judge {
 }
 
 impl Judges {
-    pub fn new(launch: Launch, options: Arc<Options>) -> Judges {
-        Judges { launch, options, all: Mutex::default() }
+    pub fn new(launch: Launch, options: Arc<Options>, ledger: Arc<Ledger>) -> Judges {
+        Judges { launch, options, all: Mutex::default(), ledger }
     }
 
     fn of(&self, imports: &[String]) -> Arc<Judge> {
@@ -95,14 +98,15 @@ impl Judges {
         challenge: &Value,
         proof: &Value,
     ) -> Result<Reply, Error> {
+        let begin = Instant::now();
         let mut running = match process.take() {
             Some(running) => running,
             None => Process::start(&self.launch, imports, &self.options)?,
         };
         let request = Request::Judge { challenge, proof };
-        let reply = running
-            .ask(&request, &[], self.options.check_limit)
-            .map_err(|failure: Failure| Error::Worker(failure.to_string()))?;
+        let reply = running.ask(&request, &[], self.options.check_limit);
+        self.ledger.add(Work::Judging, begin.elapsed());
+        let reply = reply.map_err(|failure: Failure| Error::Worker(failure.to_string()))?;
         *process = Some(running);
         Ok(reply)
     }
@@ -135,7 +139,7 @@ mod tests {
     fn workers_in_different_files_keep_their_judges() {
         let kept = |workers| {
             let options = Options { workers, ..Options::default() };
-            let judges = Judges::new(Launch::of_nothing(), Arc::new(options));
+            let judges = Judges::new(Launch::of_nothing(), Arc::new(options), Arc::default());
             let of = |module: &str| judges.of(&[module.to_owned()]);
             let first = of("A");
             ["B", "C", "D"].iter().for_each(|other| drop(of(other)));
@@ -148,7 +152,7 @@ mod tests {
     fn a_judge_without_memory_says_nothing() {
         let mut lean = Lean::new(Options { workers: 1, ..Options::default() }).unwrap();
         let little = Options { memory_mb: 64, ..Options::default() };
-        lean.judges = Judges::new(lean.launch.judge(), Arc::new(little));
+        lean.judges = Judges::new(lean.launch.judge(), Arc::new(little), Arc::default());
         let theorem = Theorem { statement: "theorem t : True".into(), ..Theorem::default() };
         let checked = lean.check(&theorem, &["trivial".into()]);
         assert!(checked.as_ref().is_err_and(|f| f.0.contains("the judge")), "{checked:?}");

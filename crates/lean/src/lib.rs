@@ -52,6 +52,7 @@ mod identity;
 mod judge;
 mod lakefile;
 mod launch;
+mod ledger;
 mod modules;
 mod nanoda;
 mod native;

@@ -20,7 +20,7 @@ use crate::cache::{Prepared, SEAL};
 use crate::error::Error;
 use crate::helpers;
 use crate::olean;
-use crate::source::{Library, Source};
+use crate::source::{Library, Source, module_of};
 use crate::wire::{FileError, FileTheorem};
 
 /// Changes with what a compiled module holds besides what its sources say.
@@ -74,8 +74,12 @@ impl Order {
     ) -> Result<Order, Error> {
         let mut order = Order { helpers, ..Order::default() };
         for path in paths {
-            let source = library.source(path)?;
-            order.visit(library, source, prepared, &mut Vec::new())?;
+            // A file that is none of the library's modules, such as one that several roots have,
+            // is nobody's loss until somebody names it.
+            match library.source(path) {
+                Ok(source) => drop(order.visit(library, source, prepared, &mut Vec::new())?),
+                Err(error) => drop(order.unavailable.insert(module_of(path), error.to_string())),
+            }
         }
         Ok(order)
     }

@@ -118,7 +118,7 @@ impl Default for Options {
             check_limit: Duration::from_secs(120),
             memory_mb: 2600,
             recycle_requests: 20_000,
-            recycle_mb: 1600,
+            recycle_mb: 1850,
             confine: true,
             kernel: Kernel::default(),
             allowed_axioms: STANDARD_AXIOMS.map(String::from).to_vec(),

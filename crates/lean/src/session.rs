@@ -118,8 +118,12 @@ impl LeanSession {
     }
 
     fn limit(&self) -> Duration {
+        self.within(self.options.request_limit)
+    }
+
+    fn within(&self, limit: Duration) -> Duration {
         let left = self.deadline.map(|d| d.saturating_duration_since(Instant::now()));
-        left.map_or(self.options.request_limit, |left| left.min(self.options.request_limit))
+        left.map_or(limit, |left| left.min(limit))
     }
 
     /// The tactics that lead to a state.
@@ -141,7 +145,12 @@ impl LeanSession {
         let ctx = worker.context(&self.place, with_proofs)?;
         let heartbeats = self.options.heartbeats.max(400_000);
         let request = self.target.request(ctx, heartbeats, self.place.owner);
-        let reply = worker.demand(&request, self.limit())?;
+        // A file is elaborated as far as the theorem when that is opened.
+        let limit = match self.target {
+            Target::Named { .. } => self.within(self.options.file_limit),
+            Target::Statement(_) => self.limit(),
+        };
+        let reply = worker.demand(&request, limit)?;
         self.root = reply.goals;
         self.nodes[0].server = Some((worker.generation(), reply.state));
         Ok(reply.state)
@@ -165,8 +174,12 @@ impl LeanSession {
         };
         for step in path.into_iter().rev() {
             let tactic = self.nodes[step.0 as usize].tactic.clone();
-            let request =
-                Request::Tac { state: id, tactic: &tactic, heartbeats: self.options.heartbeats };
+            let request = Request::Tac {
+                state: id,
+                tactic: &tactic,
+                heartbeats: self.options.heartbeats,
+                again: true,
+            };
             id = worker.demand(&request, self.limit())?.state;
             let node = &mut self.nodes[step.0 as usize];
             node.server = Some((worker.generation(), id));
@@ -189,7 +202,8 @@ impl LeanSession {
         let id = self.materialise(worker, state).map_err(Stage::Replay)?;
         self.forget_unneeded(worker);
         let limit = self.limit();
-        let request = Request::Tac { state: id, tactic, heartbeats: self.options.heartbeats };
+        let heartbeats = self.options.heartbeats;
+        let request = Request::Tac { state: id, tactic, heartbeats, again: false };
         let reply = worker.ask(&request, limit).map_err(Stage::Tactic)?;
         if !reply.ok {
             return Ok(Err(reply.refusal()));
@@ -344,6 +358,7 @@ impl Drop for LeanSession {
         for (generation, id) in self.nodes.iter().filter_map(|n| n.server) {
             worker.forget(generation, [id]);
         }
-        self.slot.sessions.fetch_sub(1, Ordering::Relaxed);
+        drop(worker);
+        self.slot.leave(&self.place);
     }
 }

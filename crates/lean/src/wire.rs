@@ -29,6 +29,7 @@ pub(crate) enum Request<'a> {
         before: &'a str,
         after: &'a str,
         save: &'a str,
+        whole: bool,
     },
     Start {
         ctx: u64,
@@ -46,6 +47,9 @@ pub(crate) enum Request<'a> {
         state: u64,
         tactic: &'a str,
         heartbeats: u64,
+        /// It has been run before, in a process or a session that is lost.
+        #[serde(skip)]
+        again: bool,
     },
     Finish {
         state: u64,

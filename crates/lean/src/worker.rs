@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::assets;
 use crate::error::Error;
 use crate::helpers;
 use crate::launch::Launch;
+use crate::ledger::{Ledger, Work};
 use crate::modules::BEFORE;
 use crate::options::{Host, Options};
 use crate::process::{Failure, Process};
@@ -108,10 +109,17 @@ pub(crate) struct Worker {
     /// Strangers' claims that the process has been given.
     claims: usize,
     drops: Vec<u64>,
+    /// Where it is written down what its processes work at.
+    ledger: Arc<Ledger>,
 }
 
 impl Worker {
     pub fn new(launch: Launch, options: Arc<Options>) -> Worker {
+        Worker::accounted(launch, options, Arc::default())
+    }
+
+    /// One whose work is written down.
+    pub fn accounted(launch: Launch, options: Arc<Options>, ledger: Arc<Ledger>) -> Worker {
         Worker {
             launch,
             options,
@@ -122,6 +130,7 @@ impl Worker {
             served: 0,
             claims: 0,
             drops: Vec::new(),
+            ledger,
         }
     }
 
@@ -155,12 +164,13 @@ impl Worker {
             return Ok(());
         }
         self.stop();
-        let process =
-            Process::start(&self.launch, imports, &self.options).map_err(|e| match e {
-                Error::Worker(how) => Trouble::Failure(Failure::Killed(how)),
-                other => Trouble::Start(other),
-            })?;
-        self.process = Some(process);
+        let begin = Instant::now();
+        let process = Process::start(&self.launch, imports, &self.options);
+        self.ledger.add(Work::Starting, begin.elapsed());
+        self.process = Some(process.map_err(|e| match e {
+            Error::Worker(how) => Trouble::Failure(Failure::Killed(how)),
+            other => Trouble::Start(other),
+        })?);
         self.imports = imports.to_vec();
         self.generation += 1;
         Ok(())
@@ -203,7 +213,9 @@ impl Worker {
             return Err(Failure::Died("it is not running".into()));
         };
         self.served += 1;
+        let begin = Instant::now();
         let result = process.ask(request, &drops, limit);
+        self.ledger.add(Work::of(request), begin.elapsed());
         if result.is_err() {
             self.stop();
         }
@@ -242,6 +254,11 @@ impl Worker {
                 if let Some(&ctx) = self.contexts.get(&key) {
                     return Ok(ctx);
                 }
+                // One more file would not fit; what nobody uses any more cannot be given back.
+                if self.memory().is_some_and(|mb| mb >= self.options.recycle_mb) {
+                    self.stop();
+                    self.ready(&place.imports)?;
+                }
                 let ctx = self.file(source, Task { proofs, ..Task::default() })?.ctx;
                 self.contexts.insert(key, ctx);
                 Ok(ctx)
@@ -262,7 +279,8 @@ impl Worker {
         Ok(ctx)
     }
 
-    /// Elaborates one file on top of its own imports.
+    /// Elaborates one file on top of its own imports: to its end if it is traced or compiled,
+    /// otherwise as far as theorems are opened.
     pub fn file(&mut self, source: &Source, task: Task<'_>) -> Result<Reply, Trouble> {
         let helpers = self.launch.has_helpers();
         let (before, after) = match self.options.host {
@@ -287,6 +305,7 @@ impl Worker {
             before: &before,
             after,
             save: task.save,
+            whole: task.trace || !task.save.is_empty(),
         };
         let limit = self.options.file_limit;
         self.demand(&request, limit)
@@ -314,6 +333,7 @@ impl Worker {
             before,
             after: "",
             save: "",
+            whole: true,
         };
         self.demand(&request, limit)
     }

@@ -4,7 +4,7 @@
 use catamount_traces::Theorem;
 use serde::{Deserialize, Serialize};
 
-use crate::{Identity, Patience};
+use crate::{Identity, Patience, Spent};
 
 /// A state inside one session; the root is always `StateId(0)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -132,6 +132,10 @@ pub trait Environment: Send + Sync {
     }
     /// How it was set up, so that the same prover can be opened again; none where it cannot say.
     fn setup(&self) -> Option<Setup> {
+        None
+    }
+    /// Where the time of its processes went so far; none where it has none, or does not know.
+    fn spent(&self) -> Option<Spent> {
         None
     }
 }

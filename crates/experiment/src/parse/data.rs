@@ -2,9 +2,9 @@
 
 use catamount_data::LeanLimits;
 
-use super::checks::{Checked, between, positive, refuse, seconds};
+use super::checks::{Checked, between, once, positive, refuse, seconds};
 use crate::experiment::{Data, Environment, TraceChoice};
-use crate::file::{DataFile, LeanFile, ProverName};
+use crate::file::{Corpora, DataFile, LeanFile, ProverName};
 use crate::limits::{HEARTBEATS, WORKERS};
 
 pub(super) fn data(file: &DataFile) -> Checked<Data> {
@@ -116,7 +116,9 @@ fn lean(file: &DataFile) -> Checked<Environment> {
         (Some(_), _, Some(_)) => {
             refuse("data.corpus", "is given with data.project; the theorems live in one of them")
         }
-        (Some(recipe), Some(checkouts), None) => Ok(Environment::LeanCorpus { recipe, checkouts }),
+        (Some(corpora), Some(checkouts), None) => {
+            Ok(Environment::LeanCorpora { recipes: recipes(corpora)?, checkouts })
+        }
         (Some(_), None, None) => refuse(
             "data.checkouts",
             "is missing: the folder with checkouts of the corpus and of what it depends on",
@@ -126,13 +128,27 @@ fn lean(file: &DataFile) -> Checked<Environment> {
     }
 }
 
+/// Recipes, each once, and known where they are no paths.
+fn recipes(corpora: Corpora) -> Checked<Vec<String>> {
+    let recipes = match corpora {
+        Corpora::One(recipe) => vec![recipe],
+        Corpora::Several(recipes) => recipes,
+    };
+    if recipes.is_empty() {
+        return refuse("data.corpus", "names no corpus; leave it out for the bundled library");
+    }
+    once("data.corpus", &recipes)?;
+    Ok(recipes)
+}
+
 /// The command that makes the traces of a library whose proofs are not read by the study itself.
 fn tracing(environment: &Environment) -> Option<String> {
     match environment {
         Environment::Lean { project: Some(project) } => {
             Some(format!("catamount data trace-lean PATH --project {}", project.display()))
         }
-        Environment::LeanCorpus { recipe, checkouts } => {
+        Environment::LeanCorpora { recipes, checkouts } => {
+            let [recipe, ..] = &recipes[..] else { return None };
             Some(format!("catamount lean trace {recipe} --checkouts {}", checkouts.display()))
         }
         Environment::Lean { project: None } | Environment::Metamath { .. } => None,

@@ -269,13 +269,23 @@ fn a_corpus_has_checkouts_and_traces() {
         |data: &str| SHORT.replace("environment = \"metamath\", database = \"set.mm\"", data);
     let whole = r#"environment = "lean", corpus = "cedar", checkouts = "c", traces = "t.jsonl""#;
     let experiment = Experiment::parse(&with(whole), "short.toml").unwrap();
-    assert!(matches!(experiment.data.environment, Environment::LeanCorpus { .. }));
+    let one = |it: &Environment, all: &[&str]| match it {
+        Environment::LeanCorpora { recipes, .. } => recipes == all,
+        _ => false,
+    };
+    assert!(one(&experiment.data.environment, &["cedar"]));
+    let several = whole.replace("\"cedar\"", "[\"batteries\", \"cedar\"]");
+    let together = Experiment::parse(&with(&several), "short.toml").unwrap();
+    assert!(one(&together.data.environment, &["batteries", "cedar"]));
     let missing = experiment.missing_tools();
     assert!(missing.iter().any(|why| why.contains("git clone")), "{missing:?}");
     let cases = [
         (r#"corpus = "cedar", traces = "t.jsonl""#, "data.checkouts"),
         (r#"checkouts = "c", traces = "t.jsonl""#, "data.checkouts"),
         (r#"corpus = "cedar", checkouts = "c", project = "p", traces = "t"#, "data.corpus"),
+        (r#"corpus = [], checkouts = "c", traces = "t"#, "names no corpus"),
+        (r#"corpus = ["cedar", "cedar"], checkouts = "c", traces = "t"#, "listed twice"),
+        (r#"corpus = 3, checkouts = "c", traces = "t"#, "the recipe of a corpus, or a list"),
         (r#"corpus = "cedar", checkouts = "c"#, "catamount lean trace cedar --checkouts c"),
     ];
     for (data, said) in cases {
