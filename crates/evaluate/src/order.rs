@@ -9,8 +9,8 @@ use crate::driver::Job;
 /// Files that one process of a prover's holds without being filled by them.
 const HELD: usize = 4;
 
-/// All jobs with their cells, in parts of as many files as so many processes hold. What stands in no
-/// file comes first, cell by cell as it is.
+/// All jobs with their cells, in parts of as many files as so many processes hold. What stands in
+/// no file comes first, cell by cell as it is.
 pub(crate) fn by_files(cells: Vec<Vec<Job>>, processes: usize) -> VecDeque<(usize, Job)> {
     let files: BTreeSet<String> =
         cells.iter().flatten().filter_map(|job| job.theorem.file.clone()).collect();
