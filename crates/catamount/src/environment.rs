@@ -73,7 +73,8 @@ pub struct LeanArguments {
     #[arg(long, help_heading = LEAN, requires = "checkouts", value_delimiter = ',',
         conflicts_with_all = ["project", "root", "library", "leave_out", "helpers"])]
     pub corpus: Vec<String>,
-    /// The folder with a checkout of each corpus, and of each that it depends on, under their names.
+    /// The folder with a checkout of each corpus, and of each that it depends on, under their
+    /// names.
     #[arg(long, help_heading = LEAN, requires = "corpus")]
     pub checkouts: Option<PathBuf>,
     /// Without a toolchain: folders of what that library imports besides core Lean.

@@ -146,15 +146,15 @@ pub fn search(
             }
         }
         drop(to_driver);
-        let now = Instant::now();
+        let (now, spent) = (Instant::now(), environment.spent());
         let mut driver = Driver {
             to_workers,
             to_policy,
             events,
             left: jobs.iter().map(Vec::len).collect(),
             clocks: jobs.iter().map(|_| Clock::new(now, threads)).collect(),
-            jobs: by_files(jobs, concurrency),
-            spent: environment.spent(),
+            jobs: by_files(jobs, spent.map_or(threads, |spent| spent.provers)),
+            spent,
             environment,
             in_flight: 0,
             waiting: HashMap::new(),

@@ -131,7 +131,8 @@ pub struct DataFile {
     /// theorems live in, or a list of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corpus: Option<Corpora>,
-    /// The folder with a checkout of each corpus, and of each that it depends on, under their names.
+    /// The folder with a checkout of each corpus, and of each that it depends on, under their
+    /// names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkouts: Option<PathBuf>,
     /// Lean: how many processes search, and what each may spend.
