@@ -33,18 +33,15 @@ impl<'a> Products<'a> {
     }
 
     fn maps(model: &Model<Cuda>) -> impl Iterator<Item = Affine<'_, CudaTensor>> {
-        model.blocks.iter().flat_map(|block| {
-            Fused::ALL.into_iter().map(|fused| Affine {
-                shape: fused.shape(&model.config),
-                weight: &block.linears[fused].weight.value,
-                bias: None,
-            })
+        (0..model.blocks.len()).flat_map(move |layer| {
+            let map = move |fused| Affine { bias: None, ..model.map(layer, fused) };
+            Fused::ALL.into_iter().map(map)
         })
     }
 
     fn head(model: &Model<Cuda>) -> Affine<'_, CudaTensor> {
         let shape = Shape { outputs: model.config.vocab, inputs: model.config.hidden };
-        Affine { shape, weight: model.head_weight(), bias: None }
+        Affine { shape, weight: model.head_weight(), bias: None, fp8: false }
     }
 
     fn blocks(&mut self) -> Result<()> {
