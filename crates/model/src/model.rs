@@ -131,6 +131,11 @@ impl<B: Backend> Model<B> {
         Ok(())
     }
 
+    /// Whether the blocks' matrices multiply in fp8.
+    pub fn is_fp8(&self) -> bool {
+        self.fp8
+    }
+
     /// The numbers that it computes in, for identities.
     pub fn arithmetic(&self) -> String {
         let device = self.backend.arithmetic();
