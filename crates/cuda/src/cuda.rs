@@ -267,7 +267,12 @@ impl Cuda {
     pub(crate) fn prepare(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
         let apart = self.without_scales(turn, product)?;
         let product = apart.as_ref().unwrap_or(product);
-        turn.state().matmul.prepare(&self.device, self.workspace.address(), product)
+        turn.state().matmul.prepare(&self.device, self.workspace(), product)
+    }
+
+    /// Scratch memory of products.
+    pub(crate) fn workspace(&self) -> Address<u8> {
+        self.workspace.address()
     }
 
     /// Queues a matrix product, on the main stream: products share a workspace.
@@ -277,11 +282,18 @@ impl Cuda {
             format!("product [{}, {}] x [{}, {}]{eighth}", p.rows, p.inner, p.inner, p.columns)
         };
         let run = |p: &Product| {
-            let work = || turn.state().matmul.run(&self.device, self.workspace.address(), p);
+            let work = || turn.state().matmul.run(&self.device, self.workspace(), p);
             self.timed(turn, || name(p), work)
         };
         match self.without_scales(turn, product)? {
-            None => run(product),
+            None => match run(product) {
+                // What it has planned, such as a sum, the library may still refuse.
+                Err(refusal) if product.is_scaled() => {
+                    turn.state().matmul.refuse(product, &refusal);
+                    self.product(turn, product)
+                }
+                ran => ran,
+            },
             Some(raw) => {
                 run(&raw)?;
                 self.apply_scales(turn, &raw, product)

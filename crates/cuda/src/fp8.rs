@@ -36,9 +36,7 @@ pub(crate) enum Way {
 }
 
 impl Cuda {
-    pub(crate) fn matrix_to_fp8(&self, shape: Shape, weight: &mut CudaTensor) -> Result<()> {
-        let turn = self.turn()?;
-        let Shape { outputs, inputs } = shape;
+    pub(crate) fn can_fp8(&self) -> Result<()> {
         let (device, capability) = (&self.device, self.device.capability);
         if capability < ADA {
             return Err(Error::Device(format!(
@@ -48,9 +46,16 @@ impl Cuda {
         }
         if self.precision != Precision::Bf16 {
             return Err(Error::Device(
-                "products in fp8 need a device that computes in bf16".into(),
+                "products in fp8 go with bf16, and this device was opened in f32".into(),
             ));
         }
+        Ok(())
+    }
+
+    pub(crate) fn matrix_to_fp8(&self, shape: Shape, weight: &mut CudaTensor) -> Result<()> {
+        self.can_fp8()?;
+        let (turn, device) = (self.turn()?, &self.device);
+        let Shape { outputs, inputs } = shape;
         if !outputs.is_multiple_of(16) || !inputs.is_multiple_of(16) {
             return Err(Error::Config(format!(
                 "products in fp8 need matrices whose sides are multiples of 16; one is \
@@ -138,7 +143,8 @@ impl Cuda {
         turn: &Ready<'_>,
         product: &Product,
     ) -> Result<Option<Product>> {
-        if !product.is_scaled() || turn.state().matmul.applies_scales(product) {
+        let (device, workspace) = (&self.device, self.workspace());
+        if !product.is_scaled() || turn.state().matmul.applies_scales(device, workspace, product) {
             return Ok(None);
         }
         let (x, y) = (product.x.scaled(Address::NULL), product.y.scaled(Address::NULL));

@@ -2,7 +2,7 @@
 //! candidates, the first of which is its guess; those of products that wait for memory are timed,
 //! and the fastest is noted for later processes (`choice.rs`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 
 use catamount_model::{Error, Result};
@@ -74,8 +74,8 @@ pub(crate) struct Matmul {
     handle: sys::cublasLtHandle_t,
     plans: HashMap<Shape, Plan>,
     choices: Choices,
-    /// For products in fp8, why the library does not scale the result, if it does not.
-    refused: HashMap<Shape, Option<sys::cublasStatus_t>>,
+    /// For products in fp8 whose result the library does not scale, what it said.
+    refused: HashMap<Shape, String>,
     /// Whether it is not asked to.
     pub apart: bool,
 }
@@ -124,24 +124,32 @@ impl Matmul {
 
     /// Whether the library multiplies the result of a product by its operands' scales: on some
     /// GPUs, in some versions.
-    pub fn applies_scales(&mut self, p: &Product) -> bool {
-        let handle = self.handle;
-        let refusal = self.refused.entry(Shape::of(p)).or_insert_with(|| {
-            let found = Plan::new(p).and_then(|plan| plan.candidates(handle, p, 1));
-            found.err().map(|e| e.0)
-        });
-        refusal.is_none() && !self.apart
+    pub fn applies_scales(&mut self, device: &Device, workspace: Address<u8>, p: &Product) -> bool {
+        if self.apart || self.refused.contains_key(&Shape::of(p)) {
+            return false;
+        }
+        let planned = self.prepare(device, workspace, p);
+        planned.map_err(|refusal| self.refuse(p, &refusal)).is_ok()
+    }
+
+    /// Notes that the library does not.
+    pub fn refuse(&mut self, p: &Product, refusal: &Error) {
+        if self.refused.len() >= PLANS {
+            self.refused.clear();
+        }
+        self.refused.insert(Shape::of(p), refusal.to_string());
     }
 
     /// How the products in fp8 that were met are scaled.
     pub fn scaling(&self) -> Vec<String> {
-        let line = |(shape, refusal): (&Shape, &Option<sys::cublasStatus_t>)| match refusal {
-            None => format!("{}: scaled by cuBLASLt", shape.bucket()),
-            Some(status) => format!("{}: scaled afterwards, cuBLASLt {status:?}", shape.bucket()),
-        };
-        let mut lines: Vec<String> = self.refused.iter().map(line).collect();
-        lines.sort();
-        lines
+        let refused = |shape: &&Shape| self.refused.contains_key(shape);
+        let scaled = self.plans.keys().filter(|s| s.is_scaled() && !refused(s));
+        let scaled = scaled.map(|shape| format!("{}: scaled by cuBLASLt", shape.bucket()));
+        let refused = self.refused.iter();
+        let afterwards = refused
+            .map(|(shape, refusal)| format!("{}: scaled afterwards ({refusal})", shape.bucket()));
+        let lines: BTreeSet<String> = scaled.chain(afterwards).collect();
+        lines.into_iter().collect()
     }
 
     /// Finds the algorithm for a product of this shape, unless it is known. What `out` holds is

@@ -34,6 +34,10 @@ impl Shape {
         }
     }
 
+    pub fn is_scaled(&self) -> bool {
+        self.scaled
+    }
+
     /// The name under which choices are noted. Sizes that differ little share one: packed batches
     /// have many lengths.
     pub fn bucket(&self) -> String {

@@ -121,6 +121,7 @@ impl<B: Backend> Model<B> {
                     .into(),
             ));
         }
+        self.backend.check_fp8()?;
         for block in &mut self.blocks {
             for fused in Fused::ALL {
                 let weight = &mut block.linears[fused].weight.value;

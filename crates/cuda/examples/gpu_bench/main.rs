@@ -2,9 +2,9 @@
 //! matrix products alone would take, each as a line of a table.
 //!
 //! `cargo run --release -p catamount-cuda --example gpu_bench -- [--fp8] [--profile CASE]...
-//! [CASE]...` (all cases where none is named; with `--fp8` those of the 7B shape a second time,
-//! with the base in fp8). Weights are random; times are medians after warm-up. A profile lists
-//! every kernel of a case, with its share of the time that the step takes unprofiled.
+//! [CASE]...` (all cases where none is named; with `--fp8` the base of the 7B shape is in fp8).
+//! Weights are random; times are medians after warm-up. A profile lists every kernel of a case,
+//! with its share of the time that the step takes unprofiled.
 
 mod decoding;
 mod floor;
@@ -88,10 +88,8 @@ fn main() -> Result<(), Failure> {
     };
     println!("{} (ready in {:.1} s)", cuda.describe(), start.elapsed().as_secs_f64());
     if CASES[..SEVEN_B].iter().any(|case| wanted.case(case)) {
-        let mut model = large(&cuda, random_model(&cuda, seven_b())?, &wanted)?;
+        large(&cuda, &wanted)?;
         if wanted.fp8 {
-            model.use_fp8()?;
-            large(&cuda, model, &wanted)?;
             for line in cuda.fp8_scaling()? {
                 println!("fp8 | {line}");
             }
@@ -111,12 +109,12 @@ fn main() -> Result<(), Failure> {
 }
 
 /// The 7B shape with the paper's adapter.
-fn large(
-    cuda: &Arc<Cuda>,
-    mut model: Model<Cuda>,
-    wanted: &Wanted,
-) -> Result<Model<Cuda>, Failure> {
-    let base = if model.is_fp8() { ", base in fp8" } else { "" };
+fn large(cuda: &Arc<Cuda>, wanted: &Wanted) -> Result<(), Failure> {
+    let mut model = random_model(cuda, seven_b())?;
+    if wanted.fp8 {
+        model.use_fp8()?;
+    }
+    let base = if wanted.fp8 { ", base in fp8" } else { "" };
     if wanted.case("floor") {
         floor::floor(cuda, &model, 2048, &[64, 256])?;
     }
@@ -151,8 +149,7 @@ fn large(
         let name = format!("7B shape{base}, LoRA r=16, dropout 0.05, packed to 16384, recomputed");
         run("recompute", &name, &packed(16_384, 4), Keep::Inputs, Some(1))?;
     }
-    model.swap_adapter(None);
-    Ok(model)
+    Ok(())
 }
 
 /// A small model, all of whose weights are trained.

@@ -65,11 +65,14 @@ pub trait Layers: Memory {
         x: &Self::Tensor,
         y: &mut Self::Tensor,
     ) -> Result<()>;
-    /// Readies a frozen W for products in fp8 ([`Affine::fp8`]), after which it may serve for
-    /// nothing else.
+    /// Whether there are products in fp8 ([`Affine::fp8`]): why not, if not.
+    fn check_fp8(&self) -> Result<()> {
+        Err(no_fp8())
+    }
+    /// Readies a frozen W for such products, after which it may serve for nothing else.
     fn round_to_fp8(&self, shape: Shape, weight: &mut Self::Tensor) -> Result<()> {
         let _ = (shape, weight);
-        Err(no_fp8())
+        self.check_fp8()
     }
     /// `dx = dy W`.
     fn linear_backward_input(
