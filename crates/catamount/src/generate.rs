@@ -48,8 +48,8 @@ impl OnDevice for &Arguments {
                 text.trim_end().to_string()
             }
         };
-        let (model, tokenizer) =
-            model::open(&self.model.model, self.model.adapter.as_deref(), &backend)?;
+        let model::Arguments { model: name, adapter, arithmetic, .. } = &self.model;
+        let (model, tokenizer) = model::open(name, adapter.as_deref(), arithmetic, &backend)?;
         let sampling = Sampling { temperature: self.temperature, top_p: self.top_p };
         let usual = fitting(&model.config, search::paper().max_tokens());
         let max_tokens = self.max_tokens.unwrap_or(usual);

@@ -16,18 +16,46 @@ pub struct Arguments {
     /// A LoRA adapter in PEFT's format.
     #[arg(long)]
     pub adapter: Option<PathBuf>,
+    #[command(flatten)]
+    pub arithmetic: Arithmetic,
     /// auto, cpu or cuda:0.
     #[arg(long, default_value = "auto")]
     pub device: Device,
+}
+
+/// What a model's products multiply.
+#[derive(clap::Args)]
+pub struct Arithmetic {
+    /// What the products of the base multiply: fp8 (numbers of eight bits with a scale for each
+    /// row), on NVIDIA GPUs of compute capability 8.9 or newer; the device's own numbers if not
+    /// given.
+    #[arg(long, value_name = "NAME")]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["fp8"]))]
+    arithmetic: Option<String>,
+}
+
+impl Arithmetic {
+    /// What it is called, where it is not the device's own.
+    pub fn name(&self) -> Option<&str> {
+        self.arithmetic.as_deref()
+    }
 }
 
 /// Loads a model with its adapter, if any; neither is trainable.
 pub fn open<B: Backend>(
     name: &str,
     adapter: Option<&Path>,
+    arithmetic: &Arithmetic,
     backend: &Arc<B>,
 ) -> Result<(Model<B>, Tokenizer)> {
+    let fp8 = arithmetic.name().is_some();
+    if fp8 {
+        backend.check_fp8().context("--arithmetic fp8")?;
+    }
     let (mut model, tokenizer) = catamount_model::open(name, backend, false)?;
+    if fp8 {
+        model.use_fp8().context("--arithmetic fp8")?;
+    }
     if let Some(folder) = adapter {
         let adapter = load_adapter(&**backend, &model.config, folder, false)
             .with_context(|| format!("cannot load the adapter {}", folder.display()))?;

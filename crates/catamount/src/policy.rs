@@ -24,6 +24,8 @@ pub struct Arguments {
     /// and to unload in the end (vLLM, SGLang).
     #[arg(long)]
     pub adapter: Option<PathBuf>,
+    #[command(flatten)]
+    pub arithmetic: model::Arithmetic,
     /// auto, cpu or cuda:0, for `model`.
     #[arg(long, default_value = "auto")]
     pub device: Device,
@@ -102,8 +104,8 @@ impl OnDevice for ModelPolicy<'_> {
                 batch * tokens
             );
         }
-        let (model, tokenizer) =
-            model::open(self.name, self.arguments.adapter.as_deref(), &backend)?;
+        let Arguments { adapter, arithmetic, .. } = self.arguments;
+        let (model, tokenizer) = model::open(self.name, adapter.as_deref(), arithmetic, &backend)?;
         let config = GeneratorConfig::deployed(
             &model.config,
             self.deployment,

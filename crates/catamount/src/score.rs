@@ -115,15 +115,19 @@ impl OnDevice for &Arguments {
         let adapter = self.model.adapter.as_deref();
         let (mut sink, mut before) = (Sink::Output(output::lock()), 0);
         if let Some(path) = &self.out {
-            let identity = identity(&locate(&self.model.model)?, adapter)?
+            let mut identity = identity(&locate(&self.model.model)?, adapter)?
                 .with("traces", Content::of_value(&traces))
                 .with("temperature", self.temperature);
+            if let Some(arithmetic) = self.model.arithmetic.name() {
+                identity = identity.with("arithmetic", arithmetic);
+            }
             let (file, done) = resume(path, &identity)?;
             before = done.len();
             traces.retain(|trace| !done.contains(&trace.theorem.name));
             sink = file;
         }
-        let (model, tokenizer) = model::open(&self.model.model, adapter, &backend)?;
+        let (model, tokenizer) =
+            model::open(&self.model.model, adapter, &self.model.arithmetic, &backend)?;
         let bar = Progress::new((before + traces.len()) as u64, "traces");
         if before > 0 {
             bar.say(format!("{before} traces were scored before"));

@@ -122,6 +122,27 @@ fn a_study_of_adapters_gives_what_its_cells_give_alone() {
     );
     assert_eq!(read("study/cells/ce-bfs-n16.jsonl").lines().count(), 12);
     another_base(folder);
+    fp8_is_refused_on_the_processor(folder);
+}
+
+/// Before anything is done, and with what it would need.
+fn fp8_is_refused_on_the_processor(folder: &Path) {
+    let fp8 = |text: &str| text.replace("model = { ", "model = { arithmetic = \"fp8\", ");
+    std::fs::write(folder.join("fp8.toml"), fp8(ADAPTERS)).unwrap();
+    let needed = "compute capability 8.9";
+    let refusal = refused(folder, "run fp8.toml --out fp8 --device cpu");
+    assert!(refusal.contains(needed), "{refusal}");
+    let model = "scratch/models/ce --arithmetic fp8 --device cpu";
+    let refusal = refused(folder, &format!("generate --model {model} state"));
+    assert!(refusal.contains("--arithmetic fp8") && refusal.contains(needed), "{refusal}");
+    let options = "--database ql.mm --theorems study/data/test.jsonl --strategy bfs --budget 4";
+    let refusal =
+        refused(folder, &format!("eval {options} --policy model:{model} --out fp8.jsonl"));
+    assert!(refusal.contains(needed), "{refusal}");
+    // All parameters of a new model are trained.
+    std::fs::write(folder.join("fp8.toml"), fp8(SCRATCH)).unwrap();
+    let refusal = refused(folder, "run fp8.toml --out fp8 --device cpu");
+    assert!(refusal.contains("model.arithmetic"), "{refusal}");
 }
 
 /// Adapters of a base whose content has changed are other adapters; what was made with it comes

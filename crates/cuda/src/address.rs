@@ -33,6 +33,10 @@ impl<T> Address<T> {
         Address(address, PhantomData)
     }
 
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
     pub fn raw(self) -> u64 {
         self.0
     }

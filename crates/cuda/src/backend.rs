@@ -194,6 +194,14 @@ impl Layers for Cuda {
         self.linear_forward(n, map, x, y)
     }
 
+    fn check_fp8(&self) -> Result<()> {
+        self.can_fp8()
+    }
+
+    fn round_to_fp8(&self, shape: Shape, weight: &mut CudaTensor) -> Result<()> {
+        self.matrix_to_fp8(shape, weight)
+    }
+
     fn linear_backward_input(
         &self,
         n: usize,

@@ -46,7 +46,7 @@ pub struct Cuda {
 
 /// What operations share; whoever holds the turn uses it.
 pub(crate) struct State {
-    matmul: Matmul,
+    pub matmul: Matmul,
     scratch: HashMap<&'static str, Buffer>,
     pub staging: Staging,
     pub logits: Option<Remembered>,
@@ -190,6 +190,7 @@ impl Cuda {
             Format::Bf16 => Err(Error::Input(
                 "a bf16 buffer where f32 is needed: allocate it as Kind::Exact".into(),
             )),
+            Format::Fp8 => Err(Error::Input("a matrix in fp8 where f32 is needed".into())),
         }
     }
 
@@ -264,20 +265,40 @@ impl Cuda {
 
     /// Finds the algorithm for a product that will overwrite its result.
     pub(crate) fn prepare(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
-        turn.state().matmul.prepare(&self.device, self.workspace.address(), product)
+        let apart = self.without_scales(turn, product)?;
+        let product = apart.as_ref().unwrap_or(product);
+        turn.state().matmul.prepare(&self.device, self.workspace(), product)
+    }
+
+    /// Scratch memory of products.
+    pub(crate) fn workspace(&self) -> Address<u8> {
+        self.workspace.address()
     }
 
     /// Queues a matrix product, on the main stream: products share a workspace.
     pub(crate) fn product(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
-        let name = || {
-            format!(
-                "product [{}, {}] x [{}, {}]",
-                product.rows, product.inner, product.inner, product.columns
-            )
+        let name = |p: &Product| {
+            let eighth = if p.x.format == Format::Fp8 { " in fp8" } else { "" };
+            format!("product [{}, {}] x [{}, {}]{eighth}", p.rows, p.inner, p.inner, p.columns)
         };
-        self.timed(turn, name, || {
-            turn.state().matmul.run(&self.device, self.workspace.address(), product)
-        })
+        let run = |p: &Product| {
+            let work = || turn.state().matmul.run(&self.device, self.workspace(), p);
+            self.timed(turn, || name(p), work)
+        };
+        match self.without_scales(turn, product)? {
+            None => match run(product) {
+                // What it has planned, such as a sum, the library may still refuse.
+                Err(refusal) if product.is_scaled() => {
+                    turn.state().matmul.refuse(product, &refusal);
+                    self.product(turn, product)
+                }
+                ran => ran,
+            },
+            Some(raw) => {
+                run(&raw)?;
+                self.apply_scales(turn, &raw, product)
+            }
+        }
     }
 
     /// Queues `work`, timing it if a profile is being taken.

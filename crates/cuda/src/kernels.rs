@@ -190,6 +190,11 @@ programs! {
         DECODE_64 = c"decode_64", Decode;
         DECODE_128 = c"decode_128", Decode;
     }
+    fp8 true {
+        ROWS_TO_FP8 = c"rows_to_fp8", (usize, At, Address<u8>, Address<f32>);
+        COLUMNS_TO_FP8 = c"columns_to_fp8", (usize, usize, At, Address<u8>, Address<f32>);
+        APPLY_SCALES = c"apply_scales", (usize, At, Address<f32>, Address<f32>, At, f32, At);
+    }
     lora true {
         TRANSPOSE_PARTS = c"transpose_parts", (Parts, usize, At, At);
         LORA_INNER_2 = c"lora_inner_2", Inner;

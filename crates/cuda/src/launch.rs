@@ -87,6 +87,7 @@ parameter!(Address<bf16>, "bf16*", |x| [x.raw(), 0, 0, 0]);
 parameter!(Address<f32>, "float*", |x| [x.raw(), 0, 0, 0]);
 parameter!(Address<f64>, "double*", |x| [x.raw(), 0, 0, 0]);
 parameter!(Address<u32>, "u32*", |x| [x.raw(), 0, 0, 0]);
+parameter!(Address<u8>, "u8*", |x| [x.raw(), 0, 0, 0]);
 parameter!(Address<Four>, "uint4*", |x| [x.raw(), 0, 0, 0]);
 parameter!(Address<Stretch>, "Stretch*", |x| [x.raw(), 0, 0, 0]);
 parameter!(Address<Tensors>, "Update*", |x| [x.raw(), 0, 0, 0]);

@@ -24,6 +24,7 @@ mod compile;
 mod correction;
 mod cuda;
 mod device;
+mod fp8;
 mod graph;
 mod head;
 mod kernels;

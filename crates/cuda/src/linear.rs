@@ -4,6 +4,7 @@ use catamount_model::{Affine, Result, Shape};
 
 use crate::address::{Address, Computed};
 use crate::cuda::{Cuda, long_enough};
+use crate::fp8::Way;
 use crate::kernels::{COLUMN_PARTIALS, COLUMN_SUMS};
 use crate::launch::Grid;
 use crate::matmul::{Matrix, Product};
@@ -19,17 +20,21 @@ impl Cuda {
         y: &mut CudaTensor,
     ) -> Result<()> {
         let turn = self.turn()?;
-        let Affine { shape: Shape { outputs, inputs }, weight, bias } = map;
+        let Affine { shape: Shape { outputs, inputs }, weight, bias, .. } = map;
         let operands = [x.numbers.id, y.numbers.id];
-        let x = Matrix::new((self.read(x, n * inputs)?, self.format()), inputs);
-        let weight = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);
+        let x = self.read(x, n * inputs)?;
         let bias = bias.map(|b| self.read(b, outputs)).transpose()?;
         long_enough(y.len, n * outputs)?;
         y.version += 1;
         let out = Matrix::new(y.computed(), outputs);
-        let product =
-            Product { bias, ..Product::of([n, outputs, inputs], x, weight.transposed(), out) };
-        self.leave_product(turn, product, operands)
+        let product = if map.fp8 {
+            self.fp8_product(&turn, n, map, Way::Forward, x, out)?
+        } else {
+            let x = Matrix::new((x, self.format()), inputs);
+            let weight = Matrix::new((self.read(weight, outputs * inputs)?, self.format()), inputs);
+            Product::of([n, outputs, inputs], x, weight.transposed(), out)
+        };
+        self.leave_product(turn, Product { bias, ..product }, operands)
     }
 
     pub(crate) fn linear_input_gradient(
@@ -42,10 +47,16 @@ impl Cuda {
         let turn = self.turn_beside()?.writing(&[dx.numbers.id])?.settle()?;
         let Shape { outputs, inputs } = map.shape;
         let operands = [dy.numbers.id, dx.numbers.id];
-        let x = Matrix::new((self.read(dy, n * outputs)?, self.format()), outputs);
-        let y = Matrix::new((self.read(map.weight, outputs * inputs)?, self.format()), inputs);
+        let dy = self.read(dy, n * outputs)?;
         let out = Matrix::new((self.write(dx, n * inputs)?, self.format()), inputs);
-        self.leave_product(turn, Product::of([n, inputs, outputs], x, y, out), operands)
+        let product = if map.fp8 {
+            self.fp8_product(&turn, n, map, Way::Backward, dy, out)?
+        } else {
+            let x = Matrix::new((dy, self.format()), outputs);
+            let y = Matrix::new((self.read(map.weight, outputs * inputs)?, self.format()), inputs);
+            Product::of([n, inputs, outputs], x, y, out)
+        };
+        self.leave_product(turn, product, operands)
     }
 
     pub(crate) fn linear_weight_gradient(

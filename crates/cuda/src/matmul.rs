@@ -2,7 +2,7 @@
 //! candidates, the first of which is its guess; those of products that wait for memory are timed,
 //! and the fastest is noted for later processes (`choice.rs`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 
 use catamount_model::{Error, Result};
@@ -25,15 +25,23 @@ pub(crate) struct Matrix {
     pub stride: usize,
     /// Whether the product takes it transposed.
     pub transposed: bool,
+    /// Of a matrix in fp8, what each line along the inner dimension is multiplied by; null where
+    /// that is left to others.
+    pub scales: Address<f32>,
 }
 
 impl Matrix {
     pub fn new<T>((address, format): (Address<T>, Format), stride: usize) -> Self {
-        Matrix { address: address.cast(), format, stride, transposed: false }
+        Matrix { address: address.cast(), format, stride, transposed: false, scales: Address::NULL }
     }
 
     pub fn transposed(self) -> Self {
         Matrix { transposed: !self.transposed, ..self }
+    }
+
+    /// The same, with its scales.
+    pub fn scaled(self, scales: Address<f32>) -> Self {
+        Matrix { scales, ..self }
     }
 
     /// The matrix that starts `elements` further on.
@@ -54,14 +62,22 @@ pub(crate) struct Product {
     pub out: Matrix,
     pub alpha: f32,
     pub beta: f32,
-    /// A row that is added to every row of the result, in the format of `y`.
+    /// A row that is added to every row of the result, in the format of `y`; in bf16 where that is
+    /// fp8.
     pub bias: Option<Address<Computed>>,
+    /// Whether products in fp8 may be summed in the tensor cores' own few bits more, which is
+    /// quicker.
+    pub fast: bool,
 }
 
 pub(crate) struct Matmul {
     handle: sys::cublasLtHandle_t,
     plans: HashMap<Shape, Plan>,
     choices: Choices,
+    /// For products in fp8 whose result the library does not scale, what it said.
+    refused: HashMap<Shape, String>,
+    /// Whether it is not asked to.
+    pub apart: bool,
 }
 
 // SAFETY: the handle may be used from any thread, one at a time: the owner is behind a lock.
@@ -97,7 +113,43 @@ impl Matmul {
             .map_err(|e| Error::Device(format!("starting cuBLASLt: {:?}", e.0)))?;
         // SAFETY: the library is loaded.
         let version = unsafe { sys::cublasLtGetVersion() };
-        Ok(Matmul { handle, plans: HashMap::new(), choices: Choices::open(device, version) })
+        Ok(Matmul {
+            handle,
+            plans: HashMap::new(),
+            choices: Choices::open(device, version),
+            refused: HashMap::new(),
+            apart: false,
+        })
+    }
+
+    /// Whether the library multiplies the result of a product by its operands' scales: on some
+    /// GPUs, in some versions.
+    pub fn applies_scales(&mut self, device: &Device, workspace: Address<u8>, p: &Product) -> bool {
+        if self.apart || self.refused.contains_key(&Shape::of(p)) {
+            return false;
+        }
+        let planned = self.prepare(device, workspace, p);
+        planned.map_err(|refusal| self.refuse(p, &refusal)).is_ok()
+    }
+
+    /// Notes that the library does not.
+    pub fn refuse(&mut self, p: &Product, refusal: &Error) {
+        if self.refused.len() >= PLANS {
+            self.refused.clear();
+        }
+        self.refused.insert(Shape::of(p), refusal.to_string());
+    }
+
+    /// How the products in fp8 that were met are scaled.
+    pub fn scaling(&self) -> Vec<String> {
+        let refused = |shape: &&Shape| self.refused.contains_key(shape);
+        let scaled = self.plans.keys().filter(|s| s.is_scaled() && !refused(s));
+        let scaled = scaled.map(|shape| format!("{}: scaled by cuBLASLt", shape.bucket()));
+        let refused = self.refused.iter();
+        let afterwards = refused
+            .map(|(shape, refusal)| format!("{}: scaled afterwards ({refusal})", shape.bucket()));
+        let lines: BTreeSet<String> = scaled.chain(afterwards).collect();
+        lines.into_iter().collect()
     }
 
     /// Finds the algorithm for a product of this shape, unless it is known. What `out` holds is
@@ -196,6 +248,7 @@ impl Matmul {
                     &bias,
                 )?;
             }
+            plan.point_to_scales(p)?;
             let [y, x, out] = plan.layouts;
             let at = |m: &Matrix| m.address.raw() as *const c_void;
             result::matmul(
@@ -223,14 +276,20 @@ impl Matmul {
 impl Product {
     /// `out = x y`, with `[rows, columns, inner]`.
     pub fn of([rows, columns, inner]: [usize; 3], x: Matrix, y: Matrix, out: Matrix) -> Self {
-        Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None }
+        Product { rows, columns, inner, x, y, out, alpha: 1.0, beta: 0.0, bias: None, fast: false }
+    }
+
+    /// Whether its operands have scales, which both or none have.
+    pub fn is_scaled(&self) -> bool {
+        !self.x.scales.is_null()
     }
 
     fn failed(&self, what: &str, e: result::CublasError) -> Error {
         let (rows, columns, inner) = (self.rows, self.columns, self.inner);
         Error::Device(format!(
-            "cuBLASLt, {what} a product of [{rows}, {inner}] and [{inner}, {columns}]: {:?}",
-            e.0
+            "cuBLASLt, {what} a product of [{rows}, {inner}] and [{inner}, {columns}]: {:?} ({})",
+            e.0,
+            Shape::of(self).bucket()
         ))
     }
 }

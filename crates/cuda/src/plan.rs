@@ -15,6 +15,8 @@ pub(crate) struct Shape {
     /// Format, stride, transposed, alignment as a power of two.
     operands: [(Format, usize, bool, u32); 3],
     bias: bool,
+    scaled: bool,
+    fast: bool,
 }
 
 impl Shape {
@@ -23,7 +25,17 @@ impl Shape {
             (m.format, m.stride, m.transposed, m.address.raw().trailing_zeros().min(8))
         };
         let operands = [operand(&p.x), operand(&p.y), operand(&p.out)];
-        Shape { sizes: [p.rows, p.columns, p.inner], operands, bias: p.bias.is_some() }
+        Shape {
+            sizes: [p.rows, p.columns, p.inner],
+            operands,
+            bias: p.bias.is_some(),
+            scaled: p.is_scaled(),
+            fast: p.fast,
+        }
+    }
+
+    pub fn is_scaled(&self) -> bool {
+        self.scaled
     }
 
     /// The name under which choices are noted. Sizes that differ little share one: packed batches
@@ -40,12 +52,18 @@ impl Shape {
         let operand = |(format, _, transposed, alignment): (Format, usize, bool, u32)| {
             format!(
                 "{}{}{alignment}",
-                if format == Format::F32 { 'f' } else { 'b' },
+                match format {
+                    Format::F32 => 'f',
+                    Format::Bf16 => 'b',
+                    Format::Fp8 => 'e',
+                },
                 if transposed { 't' } else { 'n' }
             )
         };
         let operands = self.operands.map(operand).join("-");
-        format!("{rows}x{columns}x{inner}-{operands}{}", if self.bias { "-bias" } else { "" })
+        let marks = [(self.bias, "-bias"), (self.scaled, "-scaled"), (self.fast, "-fast")];
+        let marks: String = marks.iter().filter(|(has, _)| *has).map(|(_, mark)| *mark).collect();
+        format!("{rows}x{columns}x{inner}-{operands}{marks}")
     }
 }
 
@@ -72,6 +90,7 @@ fn data(format: Format) -> sys::cudaDataType_t {
     match format {
         Format::F32 => sys::cudaDataType_t::CUDA_R_32F,
         Format::Bf16 => sys::cudaDataType_t::CUDA_R_16BF,
+        Format::Fp8 => sys::cudaDataType_t::CUDA_R_8F_E4M3,
     }
 }
 
@@ -107,10 +126,37 @@ impl Plan {
             if p.bias.is_some() {
                 let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
                 plan.set(D::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
-                plan.set(D::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &data(p.y.format))?;
+                let format = if p.y.format == Format::Fp8 { Format::Bf16 } else { p.y.format };
+                plan.set(D::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &data(format))?;
             }
+            if p.is_scaled() {
+                use sys::cublasLtMatmulMatrixScale_t as S;
+                let mode = S::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+                plan.set(D::CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &mode)?;
+                plan.set(D::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &mode)?;
+            }
+            if p.fast {
+                plan.set(D::CUBLASLT_MATMUL_DESC_FAST_ACCUM, &1i8)?;
+            }
+            plan.point_to_scales(p)?;
         }
         Ok(plan)
+    }
+
+    /// Says where a product's scales are, if it has any.
+    ///
+    /// # Safety
+    /// The description must be of a product of this kind.
+    pub unsafe fn point_to_scales(&self, p: &Product) -> Result<(), CublasError> {
+        use sys::cublasLtMatmulDescAttributes_t as D;
+        if p.is_scaled() {
+            // SAFETY: both attributes are addresses.
+            unsafe {
+                self.set(D::CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p.y.scales.raw())?;
+                self.set(D::CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p.x.scales.raw())?;
+            }
+        }
+        Ok(())
     }
 
     /// Sets an attribute of the description.

@@ -6,12 +6,15 @@ use catamount_model::Result;
 
 use crate::address::{Address, Computed};
 use crate::device::{Buffer, Device};
+use crate::fp8::Fp8;
 
 /// How a number is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Format {
     F32,
     Bf16,
+    /// Eight bits, e4m3: what products of a frozen base may read.
+    Fp8,
 }
 
 impl Format {
@@ -19,6 +22,7 @@ impl Format {
         match self {
             Format::F32 => 4,
             Format::Bf16 => 2,
+            Format::Fp8 => 1,
         }
     }
 }
@@ -30,6 +34,8 @@ pub struct CudaTensor {
     pub(crate) format: Format,
     pub(crate) numbers: Buffer,
     pub(crate) working: Option<Buffer>,
+    /// What else there is of a matrix in fp8.
+    pub(crate) fp8: Option<Fp8>,
     /// Changes with every operation that writes to it.
     pub(crate) version: u64,
 }
@@ -43,7 +49,7 @@ impl CudaTensor {
     ) -> Result<Self> {
         let numbers = Buffer::zeros(device, len * format.bytes())?;
         let working = working.then(|| Buffer::zeros(device, len * 2)).transpose()?;
-        Ok(CudaTensor { len, format, numbers, working, version: 0 })
+        Ok(CudaTensor { len, format, numbers, working, fp8: None, version: 0 })
     }
 
     /// What operations read: the working copy where there is one.

@@ -1,7 +1,7 @@
 //! Numbers between the host and the device, through page-locked memory; and the one number that
 //! norms are.
 
-use catamount_model::Result;
+use catamount_model::{Error, Result};
 use half::bf16;
 use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
@@ -27,6 +27,7 @@ impl Cuda {
         let turn = self.turn()?;
         self.device.refuse_while_recording("copying from the host")?;
         long_enough(to.len, offset + from.len())?;
+        refuse_fp8(to)?;
         to.version += 1;
         let (format, bytes) = (to.format, to.format.bytes());
         let most = Staging::MOST / bytes;
@@ -39,6 +40,7 @@ impl Cuda {
                     Format::F32 => {
                         std::ptr::copy_nonoverlapping(chunk.as_ptr(), slot.cast(), chunk.len())
                     }
+                    Format::Fp8 => unreachable!("refused above"),
                     Format::Bf16 => {
                         let slot = std::slice::from_raw_parts_mut(slot.cast::<bf16>(), chunk.len());
                         slot.par_chunks_mut(GRAIN)
@@ -61,6 +63,7 @@ impl Cuda {
         let turn = self.turn()?;
         self.device.refuse_while_recording("copying to the host")?;
         long_enough(from.len, offset + to.len())?;
+        refuse_fp8(from)?;
         let bytes = from.format.bytes();
         let most = Staging::MOST / bytes;
         for (i, chunk) in to.chunks_mut(most).enumerate() {
@@ -73,6 +76,7 @@ impl Cuda {
                     Format::F32 => {
                         std::ptr::copy_nonoverlapping(slot.cast(), chunk.as_mut_ptr(), len)
                     }
+                    Format::Fp8 => unreachable!("refused above"),
                     Format::Bf16 => std::slice::from_raw_parts(slot.cast::<bf16>(), len)
                         .convert_to_f32_slice(chunk),
                 }
@@ -148,5 +152,16 @@ impl Cuda {
         let (from, to) =
             (x.numbers.address::<f32>().skip(offset), working.address::<bf16>().skip(offset));
         self.launch(turn, TO_BF16, len.div_ceil(256), 256, (len as u64, from, to))
+    }
+}
+
+/// Only products read a matrix in fp8: its numbers are not the ones that came from the host.
+fn refuse_fp8(x: &CudaTensor) -> Result<()> {
+    match x.format {
+        Format::Fp8 => Err(Error::Input(
+            "this matrix is kept in fp8 for products alone; load the model again without fp8"
+                .into(),
+        )),
+        Format::F32 | Format::Bf16 => Ok(()),
     }
 }

@@ -78,6 +78,23 @@ fn training_agrees_with_the_processor() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
+fn fp8_agrees_with_the_reference() {
+    for afterwards in [false, true] {
+        let cuda = Arc::new(open(Precision::Bf16));
+        if afterwards {
+            cuda.scale_afterwards().unwrap();
+        }
+        within(&cases::fp8(&Reference), &cases::fp8(&*cuda), 2e-2);
+        let plain = cases::training(Arc::new(Reference), Keep::All, true);
+        let kept = cases::training(cuda.clone(), Keep::All, true);
+        within(&plain, &kept, 1.5e-1);
+        assert_eq!(kept, cases::training(cuda.clone(), Keep::Inputs, true));
+        cases::recording(&*cuda, true);
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_same_uniforms_draw_the_same_tokens() {
     let cuda = open(Precision::Bf16);
     let drawn = cases::sampling(&cuda);
@@ -95,7 +112,7 @@ fn the_same_uniforms_draw_the_same_tokens() {
 #[ignore = "needs an NVIDIA GPU"]
 fn recordings_give_what_running_directly_gives() {
     let cuda = open(Precision::Bf16);
-    cases::recording(&cuda);
+    cases::recording(&cuda, false);
 }
 
 #[test]

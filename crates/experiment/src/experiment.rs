@@ -12,7 +12,7 @@ use catamount_search::{Deployment, Overrides, SettingError, StrategyKind, Value}
 use catamount_traces::{Origin, Split, Steps};
 use catamount_train::{Probabilities, Recipe};
 
-use crate::file::{Cells, ExperimentFile, TokenizerKind};
+use crate::file::{Arithmetic, Cells, ExperimentFile, TokenizerKind};
 use crate::prover::bundled;
 
 /// One study.
@@ -246,6 +246,11 @@ pub struct Evaluation {
 }
 
 impl Experiment {
+    /// Whether the products of the frozen base are in fp8.
+    pub fn is_fp8(&self) -> bool {
+        self.file.model.arithmetic == Some(Arithmetic::Fp8)
+    }
+
     /// How the study's data are made.
     pub fn making(&self, folder: &Path) -> Making {
         let source = match (&self.data.traces, &self.data.environment) {

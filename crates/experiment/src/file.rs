@@ -230,6 +230,10 @@ pub struct ModelFile {
     /// A model that is there: a Hugging Face folder, a GGUF file, or a name on the hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// What the products of a frozen base multiply, in training adapters on it (`lora`) and in
+    /// sampling; if not given, the device's own numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<Arithmetic>,
     /// A new model's width.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = crate::limits::WIDEST))]
@@ -249,6 +253,15 @@ pub struct ModelFile {
     /// A new model's tokenizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<TokenizerKind>,
+}
+
+/// What products multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Arithmetic {
+    /// Numbers of eight bits (e4m3), each row with a scale of its own: on NVIDIA GPUs of compute
+    /// capability 8.9 or newer. Norms, embedding, head and adapters stay in bf16.
+    Fp8,
 }
 
 /// Which cells are evaluated.

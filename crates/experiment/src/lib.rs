@@ -48,7 +48,7 @@ pub use experiment::{
     Data, Environment, Evaluation, Experiment, ModelChoice, ObjectiveChoice, PriorChoice, Server,
     TraceChoice, Tune,
 };
-pub use file::{Cells, ExperimentFile, TokenizerKind};
+pub use file::{Arithmetic, Cells, ExperimentFile, TokenizerKind};
 pub use forecast::{Forecast, Unplanned};
 pub use inputs::Inputs;
 pub use kind::Kind;

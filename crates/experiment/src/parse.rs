@@ -89,6 +89,13 @@ fn experiment(file: ExperimentFile) -> Checked<Experiment> {
             format!("{other} has no such table; a branch goes on with what the warm-up trained"),
         );
     }
+    if file.model.arithmetic.is_some() && file.warm_up.lora.is_none() {
+        return refuse(
+            "model.arithmetic",
+            "is for a frozen base that adapters are trained on; give both recipes a `lora` table, \
+             or leave it out",
+        );
+    }
     let evaluation = evaluation::evaluation(&file.evaluation)?;
     between("folds", file.folds, 2, FOLDS)?;
     let objectives = objectives::objectives(&file, &data, &evaluation)?;

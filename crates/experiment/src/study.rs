@@ -42,6 +42,7 @@ impl<'a, B: Backend> Study<'a, B> {
         stop: &'a AtomicBool,
         provenance: Provenance,
     ) -> Result<Self> {
+        check(experiment, &*backend)?;
         let lock = Lock::take(folder)?;
         sweep(folder)?;
         let environment = experiment.prover(folder, true)?;
@@ -60,6 +61,7 @@ impl<'a, B: Backend> Study<'a, B> {
         steps: &[&Planned],
         prover: OpenProver,
     ) -> Result<Self> {
+        check(experiment, &*backend)?;
         let mut locks = vec![Lock::share(folder)?];
         let stamps = folder.join("steps");
         fs::create_dir_all(&stamps).map_err(Error::io(&stamps))?;
@@ -118,12 +120,21 @@ impl<'a, B: Backend> Study<'a, B> {
     pub(crate) fn model(&self, which: &Trained, trained: bool) -> Work<(Model<B>, Tokenizer)> {
         let folder = self.path(which.model());
         if let Some(base) = self.adapted() {
-            let (mut model, tokenizer) = open(base, &self.backend, false)?;
+            let (mut model, tokenizer) = self.frozen(base)?;
             let adapter = load_adapter(&*self.backend, &model.config, &folder, trained)?;
             model.swap_adapter(Some(adapter));
             return Ok((model, tokenizer));
         }
         Ok(load(&folder, Arc::clone(&self.backend), trained)?)
+    }
+
+    /// The base that adapters are trained on, as the study computes with it.
+    pub(crate) fn frozen(&self, base: &str) -> Work<(Model<B>, Tokenizer)> {
+        let (mut model, tokenizer) = open(base, &self.backend, false)?;
+        if self.experiment.is_fp8() {
+            model.use_fp8()?;
+        }
+        Ok((model, tokenizer))
     }
 
     /// What a model of this study is, by content.
@@ -142,6 +153,11 @@ impl<'a, B: Backend> Study<'a, B> {
             _ => None,
         }
     }
+}
+
+/// Refuses a device that cannot compute as the experiment says.
+fn check(experiment: &Experiment, backend: &impl Backend) -> Result<()> {
+    if experiment.is_fp8() { Ok(backend.check_fp8()?) } else { Ok(()) }
 }
 
 /// Clears away what killed processes left unfinished in a folder that is ours alone.

@@ -79,7 +79,11 @@ pub(crate) fn ancestor<B: Backend>(
     let experiment = study.experiment;
     let (model, tokenizer) = match &experiment.model {
         ModelChoice::Pretrained { base } => {
-            open(base, &study.backend, experiment.warm_up.lora.is_none())?
+            if experiment.warm_up.lora.is_some() {
+                study.frozen(base)?
+            } else {
+                open(base, &study.backend, true)?
+            }
         }
         ModelChoice::Scratch { hidden, layers, vocab, positions, tokenizer: kind } => {
             let tokenizer = tokenizer(*kind, *vocab, all)?;
@@ -157,11 +161,15 @@ fn finish<B: Backend>(
     // Without any that fit, the run is not measured on them.
     let held_out = Dataset::tokenize(tokenizer, &held_out, recipe.max_tokens).ok();
     let folder = study.path(trained.training());
+    let in_fp8 = |content: String| match study.experiment.is_fp8() {
+        true => format!("{content} in fp8"),
+        false => content,
+    };
     let run = Run::new(&folder, trained.slug(), study.stop)
         .resuming(true)
         .showing(true)
         .validating(held_out.as_ref())
-        .begun_from(begun_from.clone());
+        .begun_from(begun_from.clone().map(in_fp8));
     let Outcome::Finished(summary) = train(&mut model, &data, *objective, recipe, &run)? else {
         return Err(Error::Interrupted.into());
     };

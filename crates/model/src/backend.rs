@@ -33,6 +33,7 @@ pub use attention::{Attended, Direction, Heads, Packed};
 pub use decode::{Decode, Span};
 pub use head::{Head, HeadGradients, Scores};
 pub use layers::Layers;
+pub(crate) use layers::no_fp8;
 pub use lora::{Dropout, Inner, Lora, LoraGradients};
 pub use memory::{Kind, Memory};
 pub use norm::{Norm, NormInput, Normed};

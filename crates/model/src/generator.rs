@@ -458,7 +458,7 @@ impl<B: Backend> Policy for Generator<B> {
     }
 
     fn identity(&self) -> Identity {
-        let identity = self.identity.clone().with("arithmetic", self.model.backend.arithmetic());
+        let identity = self.identity.clone().with("arithmetic", self.model.arithmetic());
         match self.decoding.fixed_rows() {
             Some(rows) => identity.with("rows of a step", rows),
             None => identity,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use catamount_search::Stream;
 
-use crate::{Adapter, Affine, Backend, Config, Each, Fused, Kind, Norm, Parameter, Result, Shape};
+use crate::{
+    Adapter, Affine, Backend, Config, Each, Error, Fused, Kind, Norm, Parameter, Result, Shape,
+};
 
 /// A linear map.
 pub struct Linear<B: Backend> {
@@ -42,6 +44,8 @@ pub struct Model<B: Backend> {
     pub adapter: Option<Adapter<B>>,
     /// The rotary table, `[positions, 2, dim / 2]`.
     pub(crate) rope: B::Tensor,
+    /// Whether the products of the blocks' matrices are in fp8.
+    pub(crate) fp8: bool,
 }
 
 impl<B: Backend> Model<B> {
@@ -78,6 +82,7 @@ impl<B: Backend> Model<B> {
             head: (!config.tied).then(|| matrix("head.weight".into(), [v, d])).transpose()?,
             adapter: None,
             rope,
+            fp8: false,
             config,
             backend,
         })
@@ -105,6 +110,39 @@ impl<B: Backend> Model<B> {
         Ok(model)
     }
 
+    /// From now on the blocks' matrices multiply in fp8 ([`Affine::fp8`]); norms, the embedding, the
+    /// head and adapters stay as they are. Refused where the base is trained, and by devices that
+    /// have no such products. The matrices cannot be read back.
+    pub fn use_fp8(&mut self) -> Result<()> {
+        if self.base().any(|p| p.grad.is_some()) {
+            return Err(Error::Config(
+                "products in fp8 are for a frozen base; train an adapter on it (LoRA), or train \
+                 without fp8"
+                    .into(),
+            ));
+        }
+        self.backend.check_fp8()?;
+        for block in &mut self.blocks {
+            for fused in Fused::ALL {
+                let weight = &mut block.linears[fused].weight.value;
+                self.backend.round_to_fp8(fused.shape(&self.config), weight)?;
+            }
+        }
+        self.fp8 = true;
+        Ok(())
+    }
+
+    /// Whether the blocks' matrices multiply in fp8.
+    pub fn is_fp8(&self) -> bool {
+        self.fp8
+    }
+
+    /// The numbers that it computes in, for identities.
+    pub fn arithmetic(&self) -> String {
+        let device = self.backend.arithmetic();
+        if self.fp8 { format!("{device}, base in fp8") } else { device.to_string() }
+    }
+
     /// Puts an adapter in force and returns the one it replaces.
     pub fn swap_adapter(&mut self, adapter: Option<Adapter<B>>) -> Option<Adapter<B>> {
         std::mem::replace(&mut self.adapter, adapter)
@@ -118,16 +156,17 @@ impl<B: Backend> Model<B> {
     /// The head as a linear map.
     pub(crate) fn head_map(&self) -> Affine<'_, B::Tensor> {
         let shape = Shape { outputs: self.config.vocab, inputs: self.config.hidden };
-        Affine { shape, weight: self.head_weight(), bias: None }
+        Affine { shape, weight: self.head_weight(), bias: None, fp8: false }
     }
 
     /// One of a block's fused matrices, with its bias.
-    pub(crate) fn map(&self, layer: usize, fused: Fused) -> Affine<'_, B::Tensor> {
+    pub fn map(&self, layer: usize, fused: Fused) -> Affine<'_, B::Tensor> {
         let Linear { weight, bias } = &self.blocks[layer].linears[fused];
         Affine {
             shape: fused.shape(&self.config),
             weight: &weight.value,
             bias: bias.as_ref().map(|p| &p.value),
+            fp8: self.fp8,
         }
     }
 

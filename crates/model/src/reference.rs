@@ -5,6 +5,7 @@
 // Indices are written out, as in the formulas.
 #![allow(clippy::needless_range_loop)]
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::{
@@ -92,6 +93,35 @@ impl Memory for Reference {
         to[..from.len()].copy_from_slice(from);
         Ok(())
     }
+}
+
+/// The nearest number of e4m3, a tie going to the even one: three bits after the leading one down
+/// to 2^-6, steps of 2^-9 below that, and nothing above 448.
+fn round_to_e4m3(x: f32) -> f32 {
+    let exponent = (x.to_bits() >> 23 & 0xff) as i32 - 127;
+    let step = 2f32.powi(exponent.max(-6) - 3);
+    ((x / step).round_ties_even() * step).clamp(-448.0, 448.0)
+}
+
+/// A matrix as a map's products multiply it: in fp8, where it says so, each of its rows divided by
+/// a scale of its own and rounded.
+fn factor<'a>(map: Affine<'_, Vec<f32>>, matrix: &'a [f32], width: usize) -> Cow<'a, [f32]> {
+    if !map.fp8 {
+        return Cow::Borrowed(matrix);
+    }
+    let mut rounded = matrix.to_vec();
+    for row in rounded.chunks_mut(width) {
+        // A row of zeros stays one.
+        let top = row.iter().map(|x| x.abs()).fold(1e-30, f32::max);
+        let (scale, inverse) = (top * (1.0 / 448.0), 448.0 / top);
+        row.iter_mut().for_each(|x| *x = round_to_e4m3(*x * inverse) * scale);
+    }
+    Cow::Owned(rounded)
+}
+
+fn transposed(matrix: &[f32], width: usize) -> Vec<f32> {
+    let rows = matrix.len() / width;
+    (0..matrix.len()).map(|at| matrix[at % rows * width + at / rows]).collect()
 }
 
 /// One element of what dropout leaves of a matrix, or of the gradient that goes back through it.
@@ -226,13 +256,19 @@ impl Layers for Reference {
         y: &mut Vec<f32>,
     ) -> Result<()> {
         let Shape { outputs, inputs } = map.shape;
+        let (x, weight) = (factor(map, x, inputs), factor(map, map.weight, inputs));
         for i in 0..n {
             for o in 0..outputs {
                 let bias = map.bias.map_or(0.0, |bias| f64::from(bias[o]));
-                let sum = dot(row(x, i, inputs), row(map.weight, o, inputs));
+                let sum = dot(row(&x, i, inputs), row(&weight, o, inputs));
                 y[i * outputs + o] = (bias + sum) as f32;
             }
         }
+        Ok(())
+    }
+
+    fn check_fp8(&self) -> Result<()> {
+        // Matrices are rounded in every product anew.
         Ok(())
     }
 
@@ -244,13 +280,11 @@ impl Layers for Reference {
         dx: &mut Vec<f32>,
     ) -> Result<()> {
         let Shape { outputs, inputs } = map.shape;
+        let columns = transposed(map.weight, inputs);
+        let (dy, columns) = (factor(map, dy, outputs), factor(map, &columns, outputs));
         for i in 0..n {
-            let mut sums = vec![0.0; inputs];
-            for o in 0..outputs {
-                add(&mut sums, f64::from(dy[i * outputs + o]), row(map.weight, o, inputs));
-            }
             for j in 0..inputs {
-                dx[i * inputs + j] = sums[j] as f32;
+                dx[i * inputs + j] = dot(row(&dy, i, outputs), row(&columns, j, outputs)) as f32;
             }
         }
         Ok(())
@@ -718,5 +752,35 @@ impl Optimize for Reference {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All numbers of e4m3 from their bits: the nearest of them is what rounding gives.
+    #[test]
+    fn rounding_finds_the_nearest() {
+        let number = |bits: u32| {
+            let (exponent, fraction) = (bits >> 3, (bits & 7) as f32);
+            let power = 2f32.powi(exponent.max(1) as i32 - 7);
+            if exponent == 0 { power * fraction / 8.0 } else { power * (1.0 + fraction / 8.0) }
+        };
+        let all: Vec<f32> = (0..0x7f).map(number).collect();
+        assert_eq!((all[1], all[0x7e]), (2f32.powi(-9), 448.0));
+        for pair in all.windows(2) {
+            let (low, high) = (pair[0], pair[1]);
+            assert_eq!(round_to_e4m3(low), low);
+            assert_eq!(round_to_e4m3(-high), -high);
+            let middle = (low + high) / 2.0;
+            let even =
+                if all.iter().position(|x| x == &low).unwrap() % 2 == 0 { low } else { high };
+            assert_eq!(round_to_e4m3(middle), even, "a tie between {low} and {high}");
+            assert_eq!(round_to_e4m3(middle * 0.999), low);
+            assert_eq!(round_to_e4m3(middle * 1.001), high);
+        }
+        assert_eq!(round_to_e4m3(1e9), 448.0);
+        assert!(round_to_e4m3(f32::NAN).is_nan());
     }
 }

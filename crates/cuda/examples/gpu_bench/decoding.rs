@@ -18,7 +18,7 @@ pub fn decode(
     new: usize,
     profiled: bool,
 ) -> Result<Model<Cuda>, Failure> {
-    let c = model.config.clone();
+    let (c, fp8) = (model.config.clone(), model.is_fp8());
     let tokenizer = Tokenizer::train_bpe(["a"].iter(), 300)?;
     let config = GeneratorConfig {
         sampling: Sampling { temperature: 1.0, top_p: 1.0 },
@@ -48,7 +48,7 @@ pub fn decode(
         let tokens = answers(&mut generator, batch)?;
         speeds.push((tokens as f64 / start.elapsed().as_secs_f64(), start.elapsed().as_secs_f64()));
     }
-    let bytes = step_bytes(&c, batch, 128 + new / 2);
+    let bytes = step_bytes(&c, fp8, batch, 128 + new / 2);
     let (speed, seconds) = speeds[3];
     let bandwidth = bytes * new as f64 / seconds;
     println!(
@@ -93,9 +93,16 @@ fn answers(generator: &mut Generator<Cuda>, count: usize) -> catamount_model::Re
 }
 
 /// The least bytes a decoding step moves: weights, the cache, logits written and read.
-fn step_bytes(c: &Config, batch: usize, past: usize) -> f64 {
-    let embedding = if c.tied { 0 } else { c.vocab * c.hidden };
-    let weights = 2.0 * (c.parameters() as f64 - embedding as f64);
+fn step_bytes(c: &Config, fp8: bool, batch: usize, past: usize) -> f64 {
+    let weights = weight_bytes(c, fp8);
     let cache = (batch * past * c.layers * 2 * c.heads.kv() * 2) as f64;
     weights + cache + (batch * c.vocab * 4 * 2) as f64
+}
+
+/// Bytes of the weights that a pass multiplies by.
+pub fn weight_bytes(c: &Config, fp8: bool) -> f64 {
+    let embedding = if c.tied { 0 } else { c.vocab * c.hidden };
+    let all = 2.0 * (c.parameters() as f64 - embedding as f64);
+    let head = (2 * c.vocab * c.hidden) as f64;
+    if fp8 { head + (all - head) / 2.0 } else { all }
 }

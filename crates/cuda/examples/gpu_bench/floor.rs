@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use crate::decoding::weight_bytes;
 use catamount_cuda::{Cuda, CudaTensor};
 use catamount_model::{Affine, Fused, Kind, Layers, Memory, Model, Result, Shape};
 
@@ -33,18 +34,15 @@ impl<'a> Products<'a> {
     }
 
     fn maps(model: &Model<Cuda>) -> impl Iterator<Item = Affine<'_, CudaTensor>> {
-        model.blocks.iter().flat_map(|block| {
-            Fused::ALL.into_iter().map(|fused| Affine {
-                shape: fused.shape(&model.config),
-                weight: &block.linears[fused].weight.value,
-                bias: None,
-            })
+        (0..model.blocks.len()).flat_map(move |layer| {
+            let map = move |fused| Affine { bias: None, ..model.map(layer, fused) };
+            Fused::ALL.into_iter().map(map)
         })
     }
 
     fn head(model: &Model<Cuda>) -> Affine<'_, CudaTensor> {
         let shape = Shape { outputs: model.config.vocab, inputs: model.config.hidden };
-        Affine { shape, weight: model.head_weight(), bias: None }
+        Affine { shape, weight: model.head_weight(), bias: None, fp8: false }
     }
 
     fn blocks(&mut self) -> Result<()> {
@@ -97,8 +95,9 @@ pub fn floor(cuda: &Cuda, model: &Model<Cuda>, rows: usize, batches: &[usize]) -
         p.backward()
     })?;
     println!(
-        "floor | the products of a training step, {rows} tokens, frozen base, no adapter | {:.1} \
-         ms | {:.0} tokens/s | {:.0} TFLOP/s",
+        "floor | the products of a training step, {rows} tokens, frozen base, no adapter, {} | \
+         {:.1} ms | {:.0} tokens/s | {:.0} TFLOP/s",
+        model.arithmetic(),
         step * 1e3,
         rows as f64 / step,
         4.0 * weights * rows as f64 / step / 1e12,
@@ -112,12 +111,13 @@ pub fn floor(cuda: &Cuda, model: &Model<Cuda>, rows: usize, batches: &[usize]) -
         let mut prompts = Products::new(cuda, model, 8192, 0)?;
         let prompt = prompts.time(Products::blocks)? * (batch * 128) as f64 / 8192.0;
         println!(
-            "floor | the products of a decoding step, batch {batch} | {:.2} ms | {:.0} tokens/s \
+            "floor | the products of a decoding step, batch {batch}, {} | {:.2} ms | {:.0} tokens/s \
              decoding alone, {:.0} with prompts of 128 for 128 new | {:.2} TB/s of weights",
+            model.arithmetic(),
             step * 1e3,
             batch as f64 / step,
             (batch * 128) as f64 / (128.0 * step + prompt),
-            2.0 * weights / step / 1e12,
+            weight_bytes(config, model.is_fp8()) / step / 1e12,
         );
     }
     Ok(())

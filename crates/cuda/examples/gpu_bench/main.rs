@@ -1,9 +1,10 @@
 //! Speed on this GPU: LoRA training and sampling with 7B-shape weights, small models, and what the
 //! matrix products alone would take, each as a line of a table.
 //!
-//! `cargo run --release -p catamount-cuda --example gpu_bench -- [--profile CASE]... [CASE]...`
-//! (all cases where none is named). Weights are random; times are medians after warm-up. A profile
-//! lists every kernel of a case, with its share of the time that the step takes unprofiled.
+//! `cargo run --release -p catamount-cuda --example gpu_bench -- [--fp8] [--profile CASE]...
+//! [CASE]...` (all cases where none is named; with `--fp8` the base of the 7B shape is in fp8).
+//! Weights are random; times are medians after warm-up. A profile lists every kernel of a case,
+//! with its share of the time that the step takes unprofiled.
 
 mod decoding;
 mod floor;
@@ -39,14 +40,19 @@ const CASES: [&str; 9] = [
 const SEVEN_B: usize = 6;
 
 struct Wanted {
+    fp8: bool,
     cases: Vec<String>,
     profiles: Vec<String>,
 }
 
 impl Wanted {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let mut wanted = Wanted { cases: Vec::new(), profiles: Vec::new() };
+        let mut wanted = Wanted { fp8: false, cases: Vec::new(), profiles: Vec::new() };
         while let Some(word) = words.next() {
+            if word == "--fp8" {
+                wanted.fp8 = true;
+                continue;
+            }
             let profiled = word == "--profile";
             let case = if profiled { words.next().unwrap_or_default() } else { word };
             if !CASES.contains(&case.as_str()) {
@@ -83,6 +89,11 @@ fn main() -> Result<(), Failure> {
     println!("{} (ready in {:.1} s)", cuda.describe(), start.elapsed().as_secs_f64());
     if CASES[..SEVEN_B].iter().any(|case| wanted.case(case)) {
         large(&cuda, &wanted)?;
+        if wanted.fp8 {
+            for line in cuda.fp8_scaling()? {
+                println!("fp8 | {line}");
+            }
+        }
     }
     let shapes = [
         ("studies", "6 layers, d=256, vocabulary 8192", studies()),
@@ -100,19 +111,23 @@ fn main() -> Result<(), Failure> {
 /// The 7B shape with the paper's adapter.
 fn large(cuda: &Arc<Cuda>, wanted: &Wanted) -> Result<(), Failure> {
     let mut model = random_model(cuda, seven_b())?;
+    if wanted.fp8 {
+        model.use_fp8()?;
+    }
+    let base = if wanted.fp8 { ", base in fp8" } else { "" };
     if wanted.case("floor") {
         floor::floor(cuda, &model, 2048, &[64, 256])?;
     }
     // Without and with an adapter, which costs something while it is in force.
     for adapted in [false, true] {
-        let name = if adapted { "7B shape with LoRA" } else { "7B shape" };
+        let name = format!("7B shape{}{base}", if adapted { " with LoRA" } else { "" });
         if adapted {
             let (lora, seed) = (LoraConfig::default(), Stream::new(1));
             model.swap_adapter(Some(Adapter::new(&**cuda, &model.config, lora, true, seed)?));
         }
         for (case, batch) in [("decode", 64), ("decode256", 256)] {
             if wanted.case(case) {
-                model = decode(model, name, batch, 128, wanted.profile(case))?;
+                model = decode(model, &name, batch, 128, wanted.profile(case))?;
             }
         }
     }
@@ -121,17 +136,18 @@ fn large(cuda: &Arc<Cuda>, wanted: &Wanted) -> Result<(), Failure> {
         train(cuda, &mut model, &Training { name, batches, keep, dropout, profiled })
     };
     if wanted.case("dense") {
-        run("dense", "7B shape, LoRA r=16, 4 x 512", &[dense(4, 512)], Keep::All, None)?;
+        let name = format!("7B shape{base}, LoRA r=16, 4 x 512");
+        run("dense", &name, &[dense(4, 512)], Keep::All, None)?;
     }
     for rows in [4096, 8192, 16_384] {
         if wanted.case("packed") {
-            let name = format!("7B shape, LoRA r=16, dropout 0.05, packed to {rows}");
+            let name = format!("7B shape{base}, LoRA r=16, dropout 0.05, packed to {rows}");
             run("packed", &name, &packed(rows, 6), Keep::All, Some(1))?;
         }
     }
     if wanted.case("recompute") {
-        let name = "7B shape, LoRA r=16, dropout 0.05, packed to 16384, recomputed";
-        run("recompute", name, &packed(16_384, 4), Keep::Inputs, Some(1))?;
+        let name = format!("7B shape{base}, LoRA r=16, dropout 0.05, packed to 16384, recomputed");
+        run("recompute", &name, &packed(16_384, 4), Keep::Inputs, Some(1))?;
     }
     Ok(())
 }

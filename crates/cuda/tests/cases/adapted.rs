@@ -41,7 +41,7 @@ fn linear<B: Backend>(
     let (mut inner, mut y) =
         (t.output(n * width, Kind::Activation), t.output(n * outputs, Kind::Activation));
     let lora = Lora { a: &a, b: &b, rank, scale: 2.0, inputs, outputs, parts, dropout };
-    let map = Affine { shape: Shape { outputs, inputs }, weight: &weight, bias: None };
+    let map = Affine { shape: Shape { outputs, inputs }, weight: &weight, bias: None, fp8: false };
     t.b.linear(n, map, &x, &mut y).unwrap();
     t.b.lora(n, &lora, &x, &mut inner, &mut y).unwrap();
     y

@@ -1,6 +1,7 @@
 //! Every operation, forward and backward, on random inputs: run on two backends, then compared.
 
 mod adapted;
+mod fp8;
 mod network;
 mod operations;
 mod sampling;
@@ -10,7 +11,8 @@ use catamount_model::{Backend, Kind};
 use catamount_search::Stream;
 
 pub use adapted::adapted;
-pub use network::{adapter_training, recording};
+pub use fp8::fp8;
+pub use network::{adapter_training, recording, training};
 pub use operations::operations;
 pub use sampling::sampling;
 pub use tally::Tally;

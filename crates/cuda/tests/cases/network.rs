@@ -13,6 +13,11 @@ use super::{Bench, Results, random};
 /// Three optimizer steps on an adapter of a small Qwen2-like model: losses, gradients and the
 /// adapter afterwards.
 pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
+    training(b, keep, false)
+}
+
+/// The same, with the base's products in fp8 or as the backend computes everything.
+pub fn training<B: Backend>(b: Arc<B>, keep: Keep, fp8: bool) -> Results {
     let mut config = Config::small(211, 256, 3, 256);
     config.heads = Heads { heads: 4, kv_heads: 2, dim: 64 };
     config.qkv_bias = true;
@@ -24,6 +29,9 @@ pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
             .map(|x| if norm { 1.0 + 0.1 * x } else { 0.08 * x })
             .collect();
         b.upload(&values, &mut p.value, 0).unwrap();
+    }
+    if fp8 {
+        model.use_fp8().unwrap();
     }
     let lora = LoraConfig { rank: 16, alpha: 32.0, dropout: 0.1, ..LoraConfig::default() };
     let mut adapter = Adapter::new(&*b, &model.config, lora, true, Stream::new(5)).unwrap();
@@ -78,17 +86,20 @@ pub fn adapter_training<B: Backend>(b: Arc<B>, keep: Keep) -> Results {
 }
 
 /// The same operations run directly and through a recording, with inputs that change in between;
-/// then with other buffers under the same key.
-pub fn recording<B: Backend>(b: &B) {
+/// then with other buffers under the same key. The base's product may be in fp8.
+pub fn recording<B: Backend>(b: &B, fp8: bool) {
     let bench = Bench::new(b);
     let (n, d, key) = (16, 128, 41);
     let whole = 0..d;
     for life in 0..2u64 {
-        let weight = bench.frozen(d * d, 1 + life);
+        let mut weight = bench.frozen(d * d, 1 + life);
         let scale = bench.frozen(d, 2);
         let norm = Norm { d, eps: 1e-5, weight: &scale };
         let shape = Shape { outputs: d, inputs: d };
-        let map = Affine { shape, weight: &weight, bias: None };
+        if fp8 {
+            b.round_to_fp8(shape, &mut weight).unwrap();
+        }
+        let map = Affine { shape, weight: &weight, bias: None, fp8 };
         let (a, narrow) = (
             bench.tensor(&random(16 * d, 4), Kind::Trained),
             bench.tensor(&random(16 * d, 5), Kind::Trained),
@@ -99,7 +110,7 @@ pub fn recording<B: Backend>(b: &B) {
         let mut sum = bench.output(n * d, Kind::Activation);
         let mut buffers =
             [(); 2].map(|()| (bench.output(n * d, Kind::Activation), bench.output(n, Kind::Exact)));
-        let mut out = bench.output(n * d, Kind::Exact);
+        let mut out = bench.output(n * d, Kind::Activation);
         for round in 0..5u64 {
             b.upload(&random(n * d, 10 + round), &mut x, 0).unwrap();
             let lora = Lora {

@@ -90,7 +90,7 @@ fn linear<B: Backend>(t: &mut Bench<B>, n: usize, outputs: usize, inputs: usize)
     let (x, weight, bias) =
         (t.activation(n * inputs, 1), t.frozen(outputs * inputs, 2), t.frozen(outputs, 3));
     let mut y = t.output(n * outputs, Kind::Activation);
-    let map = Affine { shape: size, weight: &weight, bias: Some(&bias) };
+    let map = Affine { shape: size, weight: &weight, bias: Some(&bias), fp8: false };
     t.b.linear(n, map, &x, &mut y).unwrap();
     t.keep(format!("linear with bias {shape}"), &y);
     let mut logits = t.output(n * outputs, Kind::Exact);
@@ -130,7 +130,7 @@ fn lora<B: Backend>(
     t.b.lora_backward(n, &lora, Inner { x: &x, t: &inner }, &dy, &mut dx, gradients).unwrap();
     // With the linear maps that adapters add to, as a model calls them.
     let weight = t.frozen(outputs * inputs, 9);
-    let map = Affine { shape: Shape { outputs, inputs }, weight: &weight, bias: None };
+    let map = Affine { shape: Shape { outputs, inputs }, weight: &weight, bias: None, fp8: false };
     t.b.linear(n, map, &x, &mut y).unwrap();
     t.b.lora(n, &lora, &x, &mut inner, &mut y).unwrap();
     t.keep(format!("{what}: adapted y"), &y);
@@ -295,7 +295,7 @@ fn optimizer<B: Backend>(t: &mut Bench<B>) {
     // The copy that products read must have followed.
     let (x, mut y) = (t.activation(10, 4), t.output(100, Kind::Exact));
     let shape = Shape { outputs: 100, inputs: 10 };
-    t.b.linear(1, Affine { shape, weight: &value, bias: None }, &x, &mut y).unwrap();
+    t.b.linear(1, Affine { shape, weight: &value, bias: None, fp8: false }, &x, &mut y).unwrap();
     t.keep("product with an updated parameter", &y);
     let mut z = t.exact(len, 5);
     t.b.clear(100, &mut z).unwrap();

@@ -33,6 +33,9 @@ pub(super) fn model(file: &ModelFile) -> Checked<ModelChoice> {
         }
         return Ok(ModelChoice::Pretrained { base: base.clone() });
     }
+    if file.arithmetic.is_some() {
+        return refuse("model.arithmetic", "is for a model that is there (`base`), not a new one");
+    }
     let mut sizes = [0; 4];
     for (size, (key, value, least, most)) in sizes.iter_mut().zip(shape) {
         let key = format!("model.{key}");

@@ -183,6 +183,11 @@ fn a_change_reaches_what_depends_on_it_and_nothing_else() {
         assert_eq!(changed(&text, old, new), Vec::<String>::new(), "{new}");
     }
     assert_eq!(changed(&text, "retries = 2", "retries = 7"), Vec::<String>::new());
+    // Whatever is trained or sampled in other numbers is something else.
+    let changed_by_fp8 = changed(&text, "base = \"b\"", "base = \"b\", arithmetic = \"fp8\"");
+    for step in ["warm-up", "branch ce", "cell ce bfs n64"] {
+        assert!(changed_by_fp8.contains(&step.to_string()), "{step} is not in {changed_by_fp8:?}");
+    }
     for (old, new) in
         [("a-model", "b-model"), ("grouped = false", "grouped = true"), ("host", "guest")]
     {

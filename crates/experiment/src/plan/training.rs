@@ -31,7 +31,10 @@ impl Plan {
         let trained_on = json!([experiment.data.steps.to_string(), experiment.data.limit]);
         // What a base is called does not say what it is.
         let model = match &inputs.base {
-            Some(content) => json!({ "base": content }),
+            Some(content) => match file.model.arithmetic {
+                Some(arithmetic) => json!({ "base": content, "arithmetic": arithmetic }),
+                None => json!({ "base": content }),
+            },
             None => json!(file.model),
         };
         let ancestor = json!([model, file.warm_up, seed, trained_on]);

@@ -4,7 +4,7 @@ use super::{
     Affine, Attended, Direction, Head, HeadGradients, Heads, Inner, Lora, LoraGradients, Memory,
     Norm, NormInput, Normed, Packed, Scores, Shape,
 };
-use crate::Result;
+use crate::{Error, Result};
 
 /// Operations of training and scoring; decoding uses the forward ones, too.
 pub trait Layers: Memory {
@@ -65,6 +65,15 @@ pub trait Layers: Memory {
         x: &Self::Tensor,
         y: &mut Self::Tensor,
     ) -> Result<()>;
+    /// Whether there are products in fp8 ([`Affine::fp8`]): why not, if not.
+    fn check_fp8(&self) -> Result<()> {
+        Err(no_fp8())
+    }
+    /// Readies a frozen W for such products, after which it may serve for nothing else.
+    fn round_to_fp8(&self, shape: Shape, weight: &mut Self::Tensor) -> Result<()> {
+        let _ = (shape, weight);
+        self.check_fp8()
+    }
     /// `dx = dy W`.
     fn linear_backward_input(
         &self,
@@ -179,4 +188,13 @@ pub trait Layers: Memory {
         coefficients: &Self::Tensor,
         gradients: HeadGradients<'_, Self::Tensor>,
     ) -> Result<()>;
+}
+
+/// A device that has no products in fp8 was asked for one.
+pub(crate) fn no_fp8() -> Error {
+    Error::Device(
+        "products in fp8 need an NVIDIA GPU of compute capability 8.9 (Ada) or newer; this is the \
+         processor"
+            .into(),
+    )
 }

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 
 use gemm::{Mat, PackedB, Sizes, Start};
 
+use crate::backend::no_fp8;
 use crate::{
     AdamW, Affine, Attended, Decode, Direction, Draws, Error, Head, HeadGradients, Heads, Inner,
     Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize, Packed, Result,
@@ -165,6 +166,7 @@ impl Layers for Cpu {
         x: &CpuTensor,
         y: &mut CpuTensor,
     ) -> Result<()> {
+        refuse_fp8(map)?;
         let Shape { outputs, inputs } = map.shape;
         let start = map.bias.map_or(Start::Zero, |b| Start::Bias(&b.data));
         let weight = map.weight.packed(outputs, inputs);
@@ -179,6 +181,7 @@ impl Layers for Cpu {
         dy: &CpuTensor,
         dx: &mut CpuTensor,
     ) -> Result<()> {
+        refuse_fp8(map)?;
         let Shape { outputs, inputs } = map.shape;
         let (dy, weight) = (Mat::rows(&dy.data, outputs), Mat::rows(&map.weight.data, inputs));
         let sizes = Sizes { m: n, n: inputs, k: outputs };
@@ -424,4 +427,8 @@ fn numbers(norm: Norm<'_, CpuTensor>) -> Norm<'_, [f32]> {
 
 fn changed(normed: Normed<'_, CpuTensor>) -> Normed<'_, [f32]> {
     Normed { rstd: normed.rstd.change(), out: normed.out.change() }
+}
+
+fn refuse_fp8(map: Affine<'_, CpuTensor>) -> Result<()> {
+    if map.fp8 { Err(no_fp8()) } else { Ok(()) }
 }

@@ -110,13 +110,13 @@ fn linear() {
     let (x, w, bias, dy) = (random(n * i, 1), random(o * i, 2), random(o, 3), random(n * o, 4));
     let loss = |x: &[f32], w: &[f32], bias: &[f32]| {
         let (w, bias, mut y) = (tensor(w), tensor(bias), zeros(n * o));
-        let map = Affine { shape, weight: &w, bias: Some(&bias) };
+        let map = Affine { shape, weight: &w, bias: Some(&bias), fp8: false };
         CPU.linear(n, map, &tensor(x), &mut y).unwrap();
         dot(&host(&y), &dy)
     };
     let (mut dx, mut dw, mut db) = (zeros(n * i), zeros(o * i), zeros(o));
     let (weight, tdy) = (tensor(&w), tensor(&dy));
-    let map = Affine { shape, weight: &weight, bias: None };
+    let map = Affine { shape, weight: &weight, bias: None, fp8: false };
     CPU.linear_backward_input(n, map, &tdy, &mut dx).unwrap();
     CPU.linear_backward_weight(n, shape, &tdy, &tensor(&x), &mut dw, Some(&mut db)).unwrap();
     check("linear, input", &x, &host(&dx), |x| loss(x, &w, &bias));
@@ -128,10 +128,10 @@ fn linear() {
 fn a_changed_weight_is_seen_by_the_next_product() {
     let (mut w, x, mut y) = (tensor(&[1.0, 2.0]), tensor(&[3.0, 4.0]), zeros(1));
     let shape = Shape { outputs: 1, inputs: 2 };
-    CPU.linear(1, Affine { shape, weight: &w, bias: None }, &x, &mut y).unwrap();
+    CPU.linear(1, Affine { shape, weight: &w, bias: None, fp8: false }, &x, &mut y).unwrap();
     assert_eq!(host(&y), [11.0]);
     CPU.upload(&[10.0], &mut w, 1).unwrap();
-    CPU.linear(1, Affine { shape, weight: &w, bias: None }, &x, &mut y).unwrap();
+    CPU.linear(1, Affine { shape, weight: &w, bias: None, fp8: false }, &x, &mut y).unwrap();
     assert_eq!(host(&y), [43.0]);
 }
 

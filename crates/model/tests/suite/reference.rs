@@ -26,7 +26,37 @@ fn within(reference: &cases::Results, got: &cases::Results, most: f64) {
 fn every_operation_agrees() {
     within(&cases::operations(&Reference, MOST), &cases::operations(&Cpu, MOST), 1e-5);
     within(&cases::adapted(&Reference), &cases::adapted(&Cpu), 1e-5);
-    cases::recording(&Reference);
+    cases::recording(&Reference, false);
+}
+
+/// What rounding to fp8 costs: some per cent of a product, of a gradient, of what is learnt.
+#[test]
+fn fp8_is_near() {
+    cases::recording(&Reference, true);
+    let plain = cases::adapter_training(Arc::new(Reference), Keep::All);
+    let rounded = cases::training(Arc::new(Reference), Keep::All, true);
+    within(&plain, &rounded, 0.2);
+    for c in cases::compare(&plain, &rounded) {
+        println!("{:40} {:.2e}", c.name, c.error);
+    }
+    let worst = cases::compare(&plain, &rounded).iter().map(|c| c.error).fold(0.0, f64::max);
+    assert!(worst > 1e-3, "the worst error is {worst}: nothing was rounded");
+    assert_eq!(rounded, cases::training(Arc::new(Reference), Keep::Inputs, true));
+    assert!(cases::fp8(&Reference).iter().all(|(_, x)| x.iter().all(|x| x.is_finite())));
+}
+
+#[test]
+fn the_processor_refuses_fp8() {
+    let mut model = model(&tokenizer(), 3);
+    let refused = model.use_fp8().unwrap_err().to_string();
+    assert!(refused.contains("frozen base"), "{refused}");
+    let mut frozen = Model::zeros(Arc::new(Cpu), model.config.clone(), false).unwrap();
+    let refused = frozen.use_fp8().unwrap_err().to_string();
+    assert!(refused.contains("compute capability 8.9"), "{refused}");
+    assert_eq!(frozen.arithmetic(), "f32");
+    let mut plain = Model::zeros(Arc::new(Reference), model.config.clone(), false).unwrap();
+    plain.use_fp8().unwrap();
+    assert_eq!(plain.arithmetic(), "f32, base in fp8");
 }
 
 #[test]
