@@ -174,7 +174,7 @@ struct Together<'a> {
 }
 
 impl Crew for Together<'_> {
-    /// Cells of one model are worth more in one batch than side by side.
+    /// Searches that can share a batch are worth more in it than side by side.
     fn slots(&self) -> usize {
         1
     }

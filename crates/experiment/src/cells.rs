@@ -26,23 +26,30 @@ pub(crate) fn sampled(step: &Step) -> Option<Trained> {
     }
 }
 
-/// Which of these steps are searched together with the first, by their places: those that sample
-/// its model in its way. Cells only as far as they follow one another, since branches may have to
-/// be trained in between; trials wherever they stand, since they need the warm-up alone.
+/// The batch that a step's samples are drawn in, if it searches: steps that sample one model in one
+/// way share it.
+pub(crate) fn batch(step: &Step) -> Option<String> {
+    let deployment = match step {
+        Step::Cell(cell) => &cell.deployment,
+        Step::Trial(trial) => &trial.deployment,
+        _ => return None,
+    };
+    let (model, d) = (sampled(step)?, deployment);
+    let again = if d.distinct() { "distinct" } else { "with replacement" };
+    let (temperature, top_p, longest) = (d.temperature(), d.top_p(), d.max_tokens());
+    Some(format!("{} at {temperature}, top {top_p}, {longest} tokens, {again}", model.slug()))
+}
+
+/// Which of these steps are searched together with the first, by their places: those of its batch.
+/// Cells only as far as they follow one another, since branches may have to be trained in between;
+/// trials wherever they stand, since they need the warm-up alone.
 pub(crate) fn together(limited: bool, steps: &[&Planned]) -> Vec<usize> {
-    fn sampling(planned: &Planned) -> Option<(Trained, [u64; 2], usize, bool, bool)> {
-        let (d, trial) = match &planned.step {
-            Step::Cell(cell) => (&cell.deployment, false),
-            Step::Trial(trial) => (&trial.deployment, true),
-            _ => return None,
-        };
-        let numbers = [d.temperature().to_bits(), d.top_p().to_bits()];
-        Some((sampled(&planned.step)?, numbers, d.max_tokens(), d.distinct(), trial))
-    }
-    let Some(first) = steps.first().and_then(|planned| sampling(planned)) else { return vec![] };
-    let alike = |&(_, planned): &(usize, &&Planned)| sampling(planned).as_ref() == Some(&first);
+    let of =
+        |planned: &Planned| Some((batch(&planned.step)?, matches!(planned.step, Step::Trial(_))));
+    let Some(first) = steps.first().and_then(|planned| of(planned)) else { return vec![] };
+    let alike = |&(_, planned): &(usize, &&Planned)| of(planned).as_ref() == Some(&first);
     let places = steps.iter().enumerate();
-    if first.4 {
+    if first.1 {
         return places.filter(alike).map(|(place, _)| place).collect();
     }
     // A cap over several strategies needs to know what the strategies before have spent.

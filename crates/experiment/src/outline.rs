@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cells::batch;
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::kind::Kind;
@@ -12,7 +13,7 @@ use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::planned::Planned;
 use crate::stamp::Stamps;
-use crate::step::{Step, Trained};
+use crate::step::Step;
 use crate::workload::{Updates, Workload};
 
 /// A plan, and how far it is.
@@ -51,9 +52,10 @@ pub struct OutlinedStep {
     pub outputs: Vec<PathBuf>,
     /// What it needs of a machine.
     pub needs: Needs,
-    /// The model that it searches with: steps of one model are best done by one process.
+    /// The model that it searches with, and how that is sampled: what has both in common is best
+    /// done by one process, whose samples are drawn in one batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    pub batch: Option<String>,
     /// Expansions per theorem, where it searches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
@@ -93,11 +95,7 @@ impl Plan {
                 inputs: inputs.into_iter().collect(),
                 outputs: stamps.files(planned),
                 needs: Needs::of(experiment, &planned.step),
-                model: match &planned.step {
-                    Step::Cell(cell) => Some(cell.trained.slug().to_string()),
-                    Step::Trial(_) => Some(Trained::warm_up().slug().to_string()),
-                    _ => None,
-                },
+                batch: batch(&planned.step),
                 budget: planned.step.budget(),
                 updates: None,
                 done: stamps.is_done(planned),

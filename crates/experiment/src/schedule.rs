@@ -40,19 +40,20 @@ impl<'a> Schedule<'a> {
         Schedule { outline, states: outline.steps.iter().map(state).collect() }
     }
 
-    /// The tasks that can begin now. Cells of one model go into as few tasks as keep so many slots
-    /// busy: each task loads the model and the prover's library once.
+    /// The tasks that can begin now. Searches whose samples are drawn in one batch go into as few
+    /// tasks as keep so many slots busy: a full batch costs little more than a small one, and each
+    /// task loads the model and the prover's library once. Others gain nothing from each other.
     pub fn tasks(&mut self, slots: usize) -> Vec<Task> {
         let ready: Vec<usize> = (0..self.states.len()).filter(|&i| self.is_ready(i)).collect();
         let step = |index: usize| &self.outline.steps[index];
         let (cells, others): (Vec<usize>, Vec<usize>) =
-            ready.iter().partition(|&&index| step(index).model.is_some());
+            ready.iter().partition(|&&index| step(index).batch.is_some());
         let mut groups: Vec<Vec<usize>> = others.into_iter().map(|index| vec![index]).collect();
         let most = cells.len().div_ceil(slots.max(1)).max(1);
         let mut open: Vec<Vec<usize>> = Vec::new();
         for index in cells {
             let fits = |group: &&mut Vec<usize>| {
-                group.len() < most && step(group[0]).model == step(index).model
+                group.len() < most && step(group[0]).batch == step(index).batch
             };
             match open.iter_mut().rev().find(fits) {
                 Some(group) => group.push(index),
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_spread_over_the_slots_and_a_task_has_one_model() {
+    fn searches_are_spread_over_the_slots_and_a_task_has_one_batch() {
         let folder = tempfile::tempdir().unwrap();
         let experiment = preset("demo").unwrap();
         let plan = Plan::new(&experiment, &crate::Inputs::named("source")).unwrap();
@@ -148,18 +149,18 @@ mod tests {
         for step in &mut outline.steps {
             step.done = !matches!(step.kind, Kind::Cell | Kind::Report);
         }
-        let model = |id: &str| outline.steps.iter().find(|s| s.id == *id).unwrap().model.clone();
-        let models: std::collections::BTreeSet<_> = outline
+        let batch = |id: &str| outline.steps.iter().find(|s| s.id == *id).unwrap().batch.clone();
+        let batches: std::collections::BTreeSet<_> = outline
             .steps
             .iter()
             .filter(|step| step.kind == Kind::Cell)
-            .filter_map(|step| step.model.clone())
+            .filter_map(|step| step.batch.clone())
             .collect();
         let tasks = |slots| Schedule::new(&outline).tasks(slots);
-        assert_eq!(tasks(1).len(), models.len());
+        assert_eq!(tasks(1).len(), batches.len());
         assert_eq!(tasks(1000).len(), plan.cells().count());
         for task in tasks(3) {
-            assert!(task.steps.iter().all(|id| model(id) == model(&task.steps[0])));
+            assert!(task.steps.iter().all(|id| batch(id) == batch(&task.steps[0])));
         }
     }
 }
