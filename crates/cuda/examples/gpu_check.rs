@@ -1,7 +1,7 @@
 //! Compares every operation on the GPU with the plain reference and with the processor, forward and
 //! backward, in f32 and bf16 and with a base in fp8, and prints a table.
 //!
-//! `cargo run --release -p catamount-cuda --example gpu_check -- [--require-gpu] [--fp8 | --no-fp8]`
+//! `cargo run --release -p catamount-cuda --example gpu_check -- [--require-gpu] [--fp8|--no-fp8]`
 //! (the last two for what is in fp8 alone, or all but that). Fails if anything differs; without a
 //! GPU it says so and fails only where one is required.
 
