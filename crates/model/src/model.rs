@@ -111,8 +111,8 @@ impl<B: Backend> Model<B> {
     }
 
     /// From now on the blocks' matrices multiply in fp8 ([`Affine::fp8`]); norms, the embedding,
-    /// the head and adapters stay as they are. Refused where the base is trained, and by devices that
-    /// have no such products. The matrices cannot be read back.
+    /// the head and adapters stay as they are. Refused where the base is trained, and by devices
+    /// that have no such products. The matrices cannot be read back.
     pub fn use_fp8(&mut self) -> Result<()> {
         if self.base().any(|p| p.grad.is_some()) {
             return Err(Error::Config(

@@ -112,7 +112,8 @@ pub fn floor(cuda: &Cuda, model: &Model<Cuda>, rows: usize, batches: &[usize]) -
         let prompt = prompts.time(Products::blocks)? * (batch * 128) as f64 / 8192.0;
         println!(
             "floor | the products of a decoding step, batch {batch}, {} | {:.2} ms | \
-             {:.0} tokens/s decoding alone, {:.0} with prompts of 128 for 128 new | {:.2} TB/s of weights",
+             {:.0} tokens/s decoding alone, {:.0} with prompts of 128 for 128 new | \
+             {:.2} TB/s of weights",
             model.arithmetic(),
             step * 1e3,
             batch as f64 / step,
