@@ -42,7 +42,7 @@ mod tests {
         let free = |limit: &str| memory_mb(meminfo, &[limit.to_string(), String::new()]);
         assert_eq!([free("max\n"), free("4294967296\n")], [Some(32768), Some(4096)]);
         assert_eq!(memory_mb("", &[]), None);
-        assert_eq!([workers(16, free("max")), workers(64, free("max"))], [16, 20]);
+        assert_eq!([workers(16, free("max")), workers(64, free("max"))], [16, 17]);
         assert_eq!([workers(16, Some(100)), workers(16, None)], [1, 16]);
     }
 }
