@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The tables of docs/results.md, "With a pretrained model", from the logs that are kept here. With
+# set.mm in the folder it is called from, every proof is replayed by `metamath`, too.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+from=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tar xzf "$here/cells.tar.gz" -C "$work"
+cd "$work"
+echo "### searches done, and theorems proved by them"
+for log in */cells/*-n1024.jsonl; do
+  echo "$log: $(wc -l < "$log") searches, $(grep -c '"outcome":"proved"' "$log" || true) proved"
+done
+budgets=16,32,64,128,256,512,1024
+for strategy in pass bfs; do
+  echo "### all weights, $strategy: distinct samples against repeated ones, both cross-entropy at 0.8"
+  catamount compare "distinct/cells/ce-$strategy-n1024.jsonl" \
+    "distinct/cells/ce+distinct-$strategy-n1024.jsonl" --budget $budgets
+  catamount compare "distinct/cells/ce-$strategy-n1024.jsonl" \
+    "distinct/cells/ce+distinct-$strategy-n1024.jsonl" --budget 2000,4000,8000 --unit tokens
+done
+for study in full-paper lora-paper; do
+  for strategy in pass bfs; do
+    echo "### $study, $strategy: the universal approximation against cross-entropy"
+    catamount compare "$study/cells/ce-$strategy-n1024.jsonl" \
+      "$study/cells/ua-$strategy-n1024.jsonl" --budget $budgets
+  done
+done
+echo "### all weights against LoRA, cross-entropy, Pass@N"
+catamount compare lora-paper/cells/ce-pass-n1024.jsonl full-paper/cells/ce-pass-n1024.jsonl \
+  --budget $budgets
+if [ -e "$from/set.mm" ]; then
+  echo "### logs whose proofs metamath verifies"
+  cp "$from/set.mm" .
+  for log in */cells/*-n1024.jsonl; do
+    catamount export --format mm --database set.mm "$log" > found.mm
+    metamath 'read found.mm' 'verify proof *' exit | grep "All proofs in the database were verified" > /dev/null
+    echo "$log: all"
+  done
+fi
