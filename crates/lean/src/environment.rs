@@ -2,6 +2,7 @@
 
 use std::iter;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
@@ -129,12 +130,8 @@ impl Lean {
     /// Ids of the worker processes that run at this moment, so that a test or an operator can look
     /// at or kill them.
     pub fn process_ids(&self) -> Vec<u32> {
-        // A worker that is busy is not waited for: its id is read when it is next at rest.
-        self.pool
-            .slots
-            .iter()
-            .filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.process_id()))
-            .collect()
+        let ids = self.pool.slots.iter().map(|slot| slot.process.load(Ordering::Relaxed));
+        ids.filter(|id| *id != 0).collect()
     }
 
     /// Resident memory of the workers at rest, in MiB.

@@ -74,11 +74,12 @@ impl Order {
     ) -> Result<Order, Error> {
         let mut order = Order { helpers, ..Order::default() };
         for path in paths {
-            // A file that is none of the library's modules, such as one that several roots have,
-            // is nobody's loss until somebody names it.
+            // A file that several roots have is nobody's loss until somebody names it.
             match library.source(path) {
-                Ok(source) => drop(order.visit(library, source, prepared, &mut Vec::new())?),
-                Err(error) => drop(order.unavailable.insert(module_of(path), error.to_string())),
+                Err(error) if library.is_ambiguous(path) => {
+                    order.unavailable.insert(module_of(path), error.to_string());
+                }
+                source => drop(order.visit(library, source?, prepared, &mut Vec::new())?),
             }
         }
         Ok(order)

@@ -6,7 +6,7 @@
 //! that it holds: so a session in a file more than a worker has room for waits for another to end.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// A worker and how many sessions use it.
 pub(crate) struct Slot {
     pub worker: Mutex<Worker>,
+    /// The id of the worker's process, 0 for none.
+    pub process: Arc<AtomicU32>,
     pub sessions: AtomicUsize,
     /// The same by file, of those that are in one.
     files: Mutex<HashMap<String, usize>>,
@@ -41,8 +43,9 @@ pub(crate) struct Slot {
 
 impl Slot {
     fn new(worker: Worker, sessions: usize, freed: Arc<Condvar>) -> Arc<Slot> {
+        let process = Arc::clone(worker.process_id());
         let (worker, sessions) = (Mutex::new(worker), AtomicUsize::new(sessions));
-        Arc::new(Slot { worker, sessions, files: Mutex::default(), freed })
+        Arc::new(Slot { worker, process, sessions, files: Mutex::default(), freed })
     }
 
     fn files(&self) -> MutexGuard<'_, HashMap<String, usize>> {

@@ -181,6 +181,11 @@ impl Library {
         Ok(source)
     }
 
+    /// Whether several roots have this file.
+    pub fn is_ambiguous(&self, path: &str) -> bool {
+        self.find(path).is_err()
+    }
+
     /// The one root that has this file, with the file's path below it.
     fn find(&self, path: &str) -> Result<Option<PathBuf>, Error> {
         let mut found = self.roots.iter().map(|root| root.join(path)).filter(|p| p.is_file());

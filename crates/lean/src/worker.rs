@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::assets;
@@ -111,6 +112,8 @@ pub(crate) struct Worker {
     drops: Vec<u64>,
     /// Where it is written down what its processes work at.
     ledger: Arc<Ledger>,
+    /// The id of its process, 0 for none: for those who do not wait until it is at rest.
+    id: Arc<AtomicU32>,
 }
 
 impl Worker {
@@ -131,6 +134,7 @@ impl Worker {
             claims: 0,
             drops: Vec::new(),
             ledger,
+            id: Arc::default(),
         }
     }
 
@@ -148,9 +152,9 @@ impl Worker {
         self.generation
     }
 
-    /// The id of the running process.
-    pub fn process_id(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::id)
+    /// The id of its process, 0 for none.
+    pub fn process_id(&self) -> &Arc<AtomicU32> {
+        &self.id
     }
 
     /// Resident memory of the running process in MiB.
@@ -171,6 +175,7 @@ impl Worker {
             Error::Worker(how) => Trouble::Failure(Failure::Killed(how)),
             other => Trouble::Start(other),
         })?);
+        self.id.store(self.process.as_ref().map_or(0, Process::id), Ordering::Relaxed);
         self.imports = imports.to_vec();
         self.generation += 1;
         Ok(())
@@ -178,6 +183,7 @@ impl Worker {
 
     /// Ends the process and forgets what it held.
     pub fn stop(&mut self) {
+        self.id.store(0, Ordering::Relaxed);
         self.process = None;
         self.imports.clear();
         self.contexts.clear();

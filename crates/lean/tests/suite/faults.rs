@@ -83,7 +83,8 @@ theorem quiet : 1 = 1 := by
 
 #[test]
 fn lines_that_are_no_requests_do_not_end_the_server() {
-    let lean = one_worker(|_| ());
+    // Without a library workers begin with what headers begin with, and stay the same processes.
+    let lean = one_worker(|o| o.root = None);
     lean.warm_up().unwrap();
     let before = lean.process_ids();
     // The other end of the pipe that the server reads its requests from.
@@ -102,7 +103,7 @@ fn lines_that_are_no_requests_do_not_end_the_server() {
 
 #[test]
 fn a_module_that_is_not_there_is_named() {
-    let lean = one_worker(|o| o.imports = vec!["No.Such.Module".into()]);
+    let lean = one_worker(|o| (o.root, o.imports) = (None, vec!["No.Such.Module".into()]));
     let said = lean.warm_up().unwrap_err().to_string();
     assert!(said.contains("No.Such.Module"), "{said}");
 }

@@ -19,12 +19,6 @@ fn table(lean: &Arc<dyn Environment>) -> Vec<Vec<Record>> {
     StrategyKind::ALL.map(|strategy| evaluate(lean, strategy, 3)).to_vec()
 }
 
-/// An environment whose processes can be told from those of other tests by what they import.
-fn marked(imports: &[&str]) -> Arc<dyn Environment> {
-    let imports = imports.iter().map(|s| s.to_string()).collect();
-    Arc::new(Lean::new(Options { imports, ..options() }).unwrap())
-}
-
 /// Server processes that have this process as their parent and `marker` in their command line.
 fn children(marker: &str) -> Vec<i32> {
     let me = std::process::id();
@@ -53,10 +47,11 @@ fn killing_workers_at_random_moments_changes_no_result() {
         "{calm:#?}"
     );
 
-    let disturbed = marked(&["Init", "Init.Data.Bool"]);
+    let workers = Arc::new(Lean::new(options()).unwrap());
+    let disturbed = workers.clone() as Arc<dyn Environment>;
     let killed = AtomicUsize::new(0);
     let tables = thread::scope(|scope| {
-        scope.spawn(|| kill_some(&killed));
+        scope.spawn(|| kill_some(&workers, &killed));
         let mut tables = Vec::new();
         while killed.load(Ordering::Relaxed) < KILLS {
             tables.push(table(&disturbed));
@@ -72,19 +67,20 @@ fn killing_workers_at_random_moments_changes_no_result() {
 const KILLS: usize = 3;
 
 /// Kills workers, whatever they are doing, one at a time and after waits of random length.
-fn kill_some(killed: &AtomicUsize) {
+fn kill_some(workers: &Lean, killed: &AtomicUsize) {
     let stream = Stream::new(std::process::id().into());
     for n in 0.. {
         if killed.load(Ordering::Relaxed) == KILLS {
             return;
         }
         thread::sleep(Duration::from_secs_f64(0.5 + 3.0 * stream.uniform(2 * n)));
-        let victims = children("Init.Data.Bool");
+        let victims = workers.process_ids();
         if let Some(pid) = victims.get((stream.uniform(2 * n + 1) * victims.len() as f64) as usize)
         {
+            let pid = i32::try_from(*pid).unwrap();
             // SAFETY: the process was a child of this one a moment ago; if it has just been
             // replaced, nothing is hit.
-            unsafe { libc::kill(*pid, libc::SIGKILL) };
+            unsafe { libc::kill(pid, libc::SIGKILL) };
             killed.fetch_add(1, Ordering::Relaxed);
         }
     }
