@@ -20,12 +20,23 @@ for strategy in pass bfs; do
   catamount compare "distinct/cells/ce-$strategy-n1024.jsonl" \
     "distinct/cells/ce+distinct-$strategy-n1024.jsonl" --budget 2000,4000,8000 --unit tokens
 done
-for study in full-paper lora-paper; do
-  for strategy in pass bfs; do
-    echo "### $study, $strategy: the universal approximation against cross-entropy"
-    catamount compare "$study/cells/ce-$strategy-n1024.jsonl" \
-      "$study/cells/ua-$strategy-n1024.jsonl" --budget $budgets
-  done
+echo "### steps of 512 and of 256 samples: searches in both runs, and how many differ"
+python3 - <<'P'
+import json
+
+for strategy in ["pass", "bfs"]:
+    path = f"cells/ce-{strategy}-n1024.jsonl"
+    a, b = ({r["theorem"]: (r["outcome"], r["expansions"], r.get("tactics"))
+             for r in map(json.loads, open(f"{run}/{path}"))}
+            for run in ["distinct", "steps-of-256"])
+    both = a.keys() & b.keys()
+    print(f"{strategy}: {len(both)}, {sum(a[t] != b[t] for t in both)}")
+P
+for at in "full-paper pass" "full-paper bfs" "lora-paper pass"; do
+  read -r study strategy <<< "$at"
+  echo "### $study, $strategy: the universal approximation against cross-entropy"
+  catamount compare "$study/cells/ce-$strategy-n1024.jsonl" \
+    "$study/cells/ua-$strategy-n1024.jsonl" --budget $budgets
 done
 echo "### all weights against LoRA, cross-entropy, Pass@N"
 catamount compare lora-paper/cells/ce-pass-n1024.jsonl full-paper/cells/ce-pass-n1024.jsonl \
