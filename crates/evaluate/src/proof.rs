@@ -401,8 +401,7 @@ fn failed(
     prover: Duration,
 ) -> Step {
     let (seconds, prover_seconds) = (started.elapsed().as_secs_f64(), prover.as_secs_f64());
-    let theorem_name = theorem.name.clone();
-    let time = TimeRecord { theorem: theorem_name, seconds, prover_seconds, recalled: 0 };
+    let time = TimeRecord { theorem: theorem.name.clone(), seconds, prover_seconds, recalled: 0 };
     let record = Record {
         cell: String::new(),
         theorem: theorem.name,
