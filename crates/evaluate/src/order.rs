@@ -7,14 +7,18 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use crate::driver::Job;
 
 /// Files that one process of a prover's holds without being filled by them.
-const HELD: usize = 4;
+const HELD: usize = 8;
 
 /// All jobs with their cells, in parts of as many files as so many processes hold. What stands in
 /// no file comes first, cell by cell as it is.
 pub(crate) fn by_files(cells: Vec<Vec<Job>>, processes: usize) -> VecDeque<(usize, Job)> {
+    in_parts(cells, HELD * processes.max(1))
+}
+
+/// The same, in parts of so many files.
+fn in_parts(cells: Vec<Vec<Job>>, held: usize) -> VecDeque<(usize, Job)> {
     let files: BTreeSet<String> =
         cells.iter().flatten().filter_map(|job| job.theorem.file.clone()).collect();
-    let held = HELD * processes.max(1);
     let parts: HashMap<String, usize> =
         files.into_iter().enumerate().map(|(at, file)| (file, at / held)).collect();
     let part = |job: &Job| job.theorem.file.as_ref().map(|file| parts[file]);
@@ -41,7 +45,7 @@ mod tests {
     fn order(cells: [&[(&str, &str)]; 2]) -> Vec<String> {
         let jobs =
             |cell: &[(&str, &str)]| cell.iter().map(|(name, file)| job(name, file)).collect();
-        let all = by_files(cells.map(jobs).into(), 1);
+        let all = in_parts(cells.map(jobs).into(), 4);
         all.into_iter().map(|(cell, job)| format!("{cell}{}", job.theorem.name)).collect()
     }
 

@@ -3,7 +3,9 @@
 //! with models that were trained alike, and most of what their searches try is the same.
 //!
 //! A verdict is a property of a state and a tactic, so it is the same from memory; a state that is
-//! known is made anew in a session of the prover's only when something new is tried there.
+//! known is made anew in a session of the prover's only when something new is tried there. What a
+//! clock says is no such property: a tactic that took too long in one search is tried again in the
+//! next, which may find the machine less busy.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,6 +82,7 @@ impl Environment for Remembered {
             session,
             states: vec![at_root],
             recalled: 0,
+            momentary: false,
         }))
     }
 
@@ -87,7 +90,7 @@ impl Environment for Remembered {
         self.check_within(theorem, tactics, &Patience::default())
     }
 
-    /// The same tactics prove the same theorem, or do not: they are judged once.
+    /// The same tactics prove the same theorem: they are judged once. A refusal may be a clock's.
     fn check_within(
         &self,
         theorem: &Theorem,
@@ -100,7 +103,9 @@ impl Environment for Remembered {
             return Ok(checked);
         }
         let checked = self.prover.check_within(theorem, tactics, patience)?;
-        known.lock().checked.insert(tactics.to_vec(), checked.clone());
+        if matches!(checked, Checked::Proved { .. }) {
+            known.lock().checked.insert(tactics.to_vec(), checked.clone());
+        }
         Ok(checked)
     }
 
@@ -210,6 +215,8 @@ struct Recalling {
     session: Option<Box<dyn Session>>,
     states: Vec<State>,
     recalled: u64,
+    /// Whether the last verdict was the moment's.
+    momentary: bool,
 }
 
 impl Recalling {
@@ -269,6 +276,7 @@ impl Session for Recalling {
         let Some(here) = self.states.get(state.0 as usize).map(|here| here.known) else {
             return Err(Fault(format!("state {} was never handed out", state.0)));
         };
+        self.momentary = false;
         let from = |prover| State { known: here, parent: state, tactic: tactic.into(), prover };
         if let Some(told) = self.known.told(here, tactic) {
             self.recalled += 1;
@@ -277,6 +285,10 @@ impl Session for Recalling {
         let made = self.made(state)?;
         let session = self.session.as_mut().expect("a state was made in it");
         let verdict = session.apply(made, tactic)?;
+        if session.momentary() {
+            self.momentary = true;
+            return Ok(verdict);
+        }
         let told = self.known.keep(here, tactic, &verdict);
         let made = match verdict {
             Verdict::Open { state, .. } => Some(state),
@@ -290,6 +302,10 @@ impl Session for Recalling {
         if let (Some(made), Some(session)) = (here.prover.take(), &mut self.session) {
             session.release(made);
         }
+    }
+
+    fn momentary(&self) -> bool {
+        self.momentary
     }
 
     fn recalled(&self) -> u64 {

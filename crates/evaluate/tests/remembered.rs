@@ -14,6 +14,8 @@ use catamount_search::{
 use catamount_traces::Theorem;
 use common::{Countdown, Uniform, search_one};
 
+const LATE: &str = "limit: no answer within 1 s";
+
 /// Counts what it is asked.
 #[derive(Default)]
 struct Counted {
@@ -22,11 +24,14 @@ struct Counted {
     checked: AtomicU64,
     /// It answers no more.
     gone: AtomicBool,
+    /// Nothing is answered in time, and no check ends.
+    busy: Arc<AtomicBool>,
 }
 
 struct CountedSession {
     session: Box<dyn Session>,
     tried: Arc<AtomicU64>,
+    busy: Arc<AtomicBool>,
 }
 
 impl Environment for Counted {
@@ -36,11 +41,15 @@ impl Environment for Counted {
         }
         self.opened.fetch_add(1, Ordering::Relaxed);
         let session = Countdown { broken: None }.open(theorem)?;
-        Ok(Box::new(CountedSession { session, tried: Arc::clone(&self.tried) }))
+        let (tried, busy) = (Arc::clone(&self.tried), Arc::clone(&self.busy));
+        Ok(Box::new(CountedSession { session, tried, busy }))
     }
 
     fn check(&self, theorem: &Theorem, tactics: &[String]) -> Result<Checked, Fault> {
         self.checked.fetch_add(1, Ordering::Relaxed);
+        if self.busy.load(Ordering::Relaxed) {
+            return Ok(Checked::Refused { reason: LATE.into() });
+        }
         Countdown { broken: None }.check(theorem, tactics)
     }
 
@@ -56,7 +65,14 @@ impl Session for CountedSession {
 
     fn apply(&mut self, state: StateId, tactic: &str) -> Result<Verdict, Fault> {
         self.tried.fetch_add(1, Ordering::Relaxed);
+        if self.momentary() {
+            return Ok(Verdict::Rejected { reason: LATE.into() });
+        }
         self.session.apply(state, tactic)
+    }
+
+    fn momentary(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
     }
 }
 
@@ -160,4 +176,36 @@ fn a_known_state_is_made_anew_where_something_new_is_tried() {
     assert!(matches!(second.apply(again, "sub 3"), Ok(Verdict::Rejected { .. })));
     assert_eq!(counted.tried.load(Ordering::Relaxed), 6, "it was made once");
     assert!(second.apply(StateId(99), "sub 1").is_err());
+}
+
+#[test]
+fn what_a_clock_says_is_not_remembered() {
+    let counted = Arc::new(Counted::default());
+    let prover: Arc<dyn Environment> = counted.clone();
+    let remembered = Remembered::new(prover);
+    let (theorem, proof) = (theorem(2), ["sub 3", "sub 2"].map(String::from));
+    let late = || Verdict::Rejected { reason: LATE.into() };
+    let busy = |busy| counted.busy.store(busy, Ordering::Relaxed);
+
+    busy(true);
+    let mut first = remembered.open(&theorem).unwrap();
+    assert_eq!(first.apply(StateId(0), "sub 3"), Ok(late()));
+    assert!(first.momentary(), "whoever asks this one is told as well");
+    let refused = Checked::Refused { reason: LATE.into() };
+    assert_eq!(remembered.check(&theorem, &proof), Ok(refused));
+
+    busy(false);
+    let mut second = remembered.open(&theorem).unwrap();
+    assert!(matches!(second.apply(StateId(0), "sub 3"), Ok(Verdict::Open { .. })));
+    assert!(!second.momentary());
+    assert_eq!(remembered.check(&theorem, &proof), Ok(Checked::proved(Vec::new())));
+
+    // What the state and the tactic say is known, however busy the prover is.
+    busy(true);
+    let asked = counted.tried.load(Ordering::Relaxed);
+    let mut third = remembered.open(&theorem).unwrap();
+    assert!(matches!(third.apply(StateId(0), "sub 3"), Ok(Verdict::Open { .. })));
+    assert!(!third.momentary());
+    assert_eq!(remembered.check(&theorem, &proof), Ok(Checked::proved(Vec::new())));
+    assert_eq!(counted.tried.load(Ordering::Relaxed), asked);
 }

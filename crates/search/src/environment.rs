@@ -46,6 +46,11 @@ pub trait Session: Send {
     fn release(&mut self, state: StateId) {
         let _ = state;
     }
+    /// Whether its last verdict is the moment's: a clock or the memory of a process gave it, not
+    /// the state and the tactic. Another time it may be another one.
+    fn momentary(&self) -> bool {
+        false
+    }
     /// How many of its verdicts were known, so that no prover was asked.
     fn recalled(&self) -> u64 {
         0

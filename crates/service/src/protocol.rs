@@ -49,6 +49,9 @@ pub enum Ran {
     Rejected {
         /// Why.
         rejected: String,
+        /// Whether a clock or the memory of a process said so: another time it may be valid.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        momentary: bool,
     },
     /// Nothing is left to prove, in the prover's opinion.
     Proved {
@@ -64,7 +67,7 @@ impl From<Verdict> for Ran {
         match verdict {
             Verdict::Open { state, text } => Ran::Open { state: state.0, goals: text, done: false },
             Verdict::Proved => Ran::Proved { goals: String::new(), done: true },
-            Verdict::Rejected { reason } => Ran::Rejected { rejected: reason },
+            Verdict::Rejected { reason } => Ran::Rejected { rejected: reason, momentary: false },
         }
     }
 }
@@ -74,7 +77,7 @@ impl From<Ran> for Verdict {
         match ran {
             Ran::Open { state, goals, .. } => Verdict::Open { state: StateId(state), text: goals },
             Ran::Proved { .. } => Verdict::Proved,
-            Ran::Rejected { rejected } => Verdict::Rejected { reason: rejected },
+            Ran::Rejected { rejected, .. } => Verdict::Rejected { reason: rejected },
         }
     }
 }
@@ -204,6 +207,13 @@ mod tests {
         for verdict in verdicts {
             let text = serde_json::to_string(&Ran::from(verdict.clone())).unwrap();
             assert_eq!(Verdict::from(serde_json::from_str::<Ran>(&text).unwrap()), verdict);
+        }
+        for (momentary, text) in
+            [(false, r#"{"rejected":"no"}"#), (true, r#"{"rejected":"no","momentary":true}"#)]
+        {
+            let ran = Ran::Rejected { rejected: "no".into(), momentary };
+            assert_eq!(serde_json::to_string(&ran).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Ran>(text).unwrap(), ran);
         }
         let checks = [
             Checked::proved(vec!["propext".into()]),

@@ -264,7 +264,12 @@ impl Service {
         if let Verdict::Open { state, .. } = &verdict {
             open.states.insert(state.0);
         }
-        Ok(verdict.into())
+        Ok(match verdict {
+            Verdict::Rejected { reason } => {
+                Ran::Rejected { rejected: reason, momentary: open.session.momentary() }
+            }
+            other => other.into(),
+        })
     }
 
     /// The final word on a proof of a theorem that is the client's own, as after a search.

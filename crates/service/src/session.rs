@@ -90,6 +90,8 @@ pub(crate) struct RemoteSession {
     nodes: Vec<Node>,
     /// States that the service may forget, as it calls them.
     unneeded: Vec<u32>,
+    /// Whether the last verdict was a clock's.
+    momentary: bool,
 }
 
 impl RemoteSession {
@@ -100,8 +102,9 @@ impl RemoteSession {
     ) -> Result<Self, Fault> {
         let root = Node { parent: 0, tactic: String::new(), there: None, released: false };
         let (home, nodes, unneeded) = (None, vec![root], Vec::new());
+        let (root, momentary) = (None, false);
         let mut session =
-            RemoteSession { workers, theorem, patience, home, root: None, nodes, unneeded };
+            RemoteSession { workers, theorem, patience, home, root, nodes, unneeded, momentary };
         let mut endurance = Endurance::new();
         while let Err(stumble) = session.settle() {
             session.overcome(stumble, &mut endurance)?;
@@ -239,6 +242,7 @@ impl Session for RemoteSession {
                 Err(stumble) => self.overcome(stumble, &mut endurance)?,
             }
         };
+        self.momentary = matches!(ran, Ran::Rejected { momentary: true, .. });
         Ok(match Verdict::from(ran) {
             Verdict::Open { state: there, text } => {
                 let number = u32::try_from(self.nodes.len());
@@ -250,6 +254,10 @@ impl Session for RemoteSession {
             }
             other => other,
         })
+    }
+
+    fn momentary(&self) -> bool {
+        self.momentary
     }
 
     fn release(&mut self, state: StateId) {
