@@ -5,16 +5,31 @@ structure Store where
   ctxs : Array Ctx
   files : Array (Option FileSoFar)   -- by context: the file that made it
   states : Array (Option Proof)
+  reading : Reading                  -- modules that were read
   compiled : List (String × Environment) := []   -- modules that were imported for what their theorems rest on
 
 def findCompiled (m : String) : List (String × Environment) → Option Environment
   | [] => none
   | (n, e) :: r => if n == m then some e else findCompiled m r
 
-def importCompiled (st : Store) (m : String) : IO Environment := do
+def importCompiled (st : Store) (m : String) : IO (Environment × Store) := do
   match findCompiled m st.compiled with
-  | some e => return e
-  | none => importModules #[{ module := m.toName }] {} 0 (loadExts := false)
+  | some e => return (e, st)
+  | none =>
+    let (env, reading) ← importing st.reading #[{ module := m.toName }] (loadExts := false)
+    return (env, { st with reading := reading, compiled := [(m, env)] })
+
+/-- A file that takes imports of its own, as one that continues a context with these imports. -/
+def imported (st : Store) (c : Ctx) (req : FileRequest) : IO (Ctx × FileRequest × Store) := do
+  if !req.imports then return (c, req, st)
+  else
+    let (header, _, log) ← Parser.parseHeader (inputCtx req.text)
+    match (← firstError log) with
+    | some _ => return (c, req, st)   -- whoever reads the file finds it, too
+    | none =>
+      let imports := withoutModules req.without (Elab.headerToImports header).toList
+      let (env, reading) ← importing st.reading imports.toArray (loadExts := true)
+      return (ctxOf (Command.mkState env {} {}), { req with imports := false }, { st with reading := reading })
 
 def getState (st : Store) (i : Nat) : Option Proof :=
   match st.states[i]? with
@@ -94,17 +109,17 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
       let request : ChallengeRequest :=
         { uses := namesField j "uses", declares := namesField j "declares", proofs := boolField j "proofs", whole := boolField j "whole" }
       let made ← (do
-        let kept ← IO.mkRef st.compiled
+        let kept ← IO.mkRef st
         let module := strField j "module"
         let compiled : IO Environment := do
-          let env ← importCompiled st module
-          kept.set [(module, env)]
+          let (env, st) ← importCompiled st module
+          kept.set st
           return env
-        return (← p.challenge compiled request, ← kept.get) : IO (Except Problem Challenge × List (String × Environment))).toBaseIO
+        return (← p.challenge compiled request, ← kept.get) : IO (Except Problem Challenge × Store)).toBaseIO
       match made with
       | .error e => return (({ kind := "challenge", text := toString e } : Problem).fields, st)
-      | .ok (.error e, kept) => return (e.fields, { st with compiled := kept })
-      | .ok (.ok c, kept) => return (ok c.fields, { st with compiled := kept })
+      | .ok (.error e, st) => return (e.fields, st)
+      | .ok (.ok c, st) => return (ok c.fields, st)
   | "drop" => return (ok [], st)
   | "header" =>
     match st.ctxs[natField j "ctx" 0]? with
@@ -120,11 +135,15 @@ def handle (st : Store) (j : Json) : BaseIO (Fields × Store) := do
     | some c =>
       -- Lean forgets it after every import.
       if boolField j "initialise" then let _ ← (unsafe enableInitializersExecution : IO Unit).toBaseIO
-      let r ← runFile c { text := strField j "text", path := strField j "path", module := strField j "module",
-                          trace := boolField j "trace", messages := boolField j "messages", proofs := boolField j "proofs", imports := boolField j "imports",
-                          without := stringsField j "without", before := strField j "before", after := strField j "after",
-                          save := strField j "save", whole := boolField j "whole" }
-      match r with
+      let req : FileRequest :=
+        { text := strField j "text", path := strField j "path", module := strField j "module",
+          trace := boolField j "trace", messages := boolField j "messages", proofs := boolField j "proofs", imports := boolField j "imports",
+          without := stringsField j "without", before := strField j "before", after := strField j "after",
+          save := strField j "save", whole := boolField j "whole" }
+      match (← (imported st c req).toBaseIO) with
+      | .error e => return (({ kind := "elaboration", text := toString e } : Problem).fields, st)
+      | .ok (c, req, st) =>
+      match (← runFile c req) with
       | .error e => return (e.fields, st)
       | .ok f =>
         -- What is only looked at is not kept: nobody asks for its theorems.
@@ -177,12 +196,12 @@ def toImports : List String → List Import
 def serve (args : List String) : IO UInt32 := do
   let mods := match args with | [] => ["Init"] | _ => args
   unsafe enableInitializersExecution
-  let env ← importModules (toImports mods).toArray {} 0 (loadExts := true)
+  let (env, reading) ← importing {} (toImports mods).toArray (loadExts := true)
   let out ← IO.getStdout
   -- Whatever elaborated code prints goes to stderr: stdout belongs to the protocol.
   let _ ← IO.setStdout (← IO.getStderr)
   send out [("protocol", num 2), ("ready", Json.bool true), ("lean", Json.str Lean.versionString)]
-  loop (← IO.getStdin) out { ctxs := #[ctxOf (Command.mkState env {} {})], files := #[none], states := #[] }
+  loop (← IO.getStdin) out { ctxs := #[ctxOf (Command.mkState env {} {})], files := #[none], states := #[], reading := reading }
   return 0
 
 end Catamount

@@ -1,6 +1,6 @@
 /-
 Two programs are made of these files, each one module, joined in this order when it is built (see PROTOCOL.md):
-- the server, which elaborates: Server, Stubs (under WebAssembly) or Shims (natively), Base, Context, Policy, Hiding,
+- the server, which elaborates: Server, Stubs and Imports (under WebAssembly) or Shims (natively), Base, Context, Policy, Hiding,
   Blocks, Header, Statement, Bend, Kernel, Export, Proof, Hypotheses, Challenge, Source, Steps, Premises, Trace, Messages, File,
   Serve;
 - the judge, which does not: Judge, Base, Terms, Verdict.

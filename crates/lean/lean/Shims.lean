@@ -15,3 +15,11 @@ unless_there_is String.Pos.Raw.extract then
 /-- What a text is parsed from; its fields are others since 4.24. -/
 def inputCtx (s : String) : Parser.InputContext := Parser.mkInputContext s "<catamount>" false
 
+/-- What has been read so far: nothing to keep, where every process maps the same files. -/
+structure Reading where
+  nothing : Unit := ()
+
+/-- The environment of these imports (see Imports.lean). -/
+def importing (before : Reading) (imports : Array Import) (loadExts : Bool) : IO (Environment × Reading) := do
+  return (← importModules imports {} 0 (loadExts := loadExts), before)
+

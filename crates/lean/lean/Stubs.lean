@@ -9,6 +9,9 @@ public opaque _root_.Lean.MapDeclarationExtension.find?._redArg (i : Inhabited D
   (ext : MapDeclarationExtension DeclarationRanges) (env : Environment) (n : Name) (mode : EnvExtension.AsyncMode) (level : OLeanLevel) :
   Option DeclarationRanges
 
+@[extern "the code of that name"]
+public opaque _root_.Lean.withImporting._redArg (x : IO Environment) : IO Environment
+
 /-- What a text is parsed from. Natively a function of Lean's makes it (Shims.lean), which calls such a helper here. -/
 def inputCtx (s : String) : Parser.InputContext :=
   { inputString := s, fileName := "<catamount>", fileMap := FileMap.ofString s,

@@ -10,7 +10,9 @@ use sha2::{Digest, Sha256};
 const SERVER_HEAD: &str = include_str!("../lean/Server.lean");
 /// Names that the compiler of the WebAssembly package does not find by itself.
 const STUBS: &str = include_str!("../lean/Stubs.lean");
-/// Names that older Leans have not.
+/// How modules are imported where they cannot be mapped into memory.
+const IMPORTS: &str = include_str!("../lean/Imports.lean");
+/// Names that older Leans have not, and how modules are imported where they are mapped.
 const SHIMS: &str = include_str!("../lean/Shims.lean");
 /// The rest of it, kept in files of one concept each.
 const SERVER_BODY: &str = concat!(
@@ -63,17 +65,17 @@ pub(crate) const MODULES: [&str; 2] = ["Server", "Judge"];
 
 /// Both programs by module, as the WebAssembly package compiles them.
 pub(crate) fn wasm_programs() -> [(&'static str, String); 2] {
-    programs(STUBS)
+    programs(&[STUBS, IMPORTS])
 }
 
 /// Both programs by module, as a toolchain runs them.
 pub(crate) fn native_programs() -> [(&'static str, String); 2] {
-    programs(SHIMS)
+    programs(&[SHIMS])
 }
 
-fn programs(prelude: &str) -> [(&'static str, String); 2] {
+fn programs(prelude: &[&str]) -> [(&'static str, String); 2] {
     let [server, judge] = MODULES;
-    [(server, [SERVER_HEAD, prelude, SERVER_BODY].concat()), (judge, JUDGE.to_owned())]
+    [(server, [SERVER_HEAD, &prelude.concat(), SERVER_BODY].concat()), (judge, JUDGE.to_owned())]
 }
 
 /// The scripts of the WebAssembly host, by file name.
@@ -94,9 +96,12 @@ const PATCHES: [(&str, &str); 3] = [
     ("Batteries.Tactic.SeqFocus", include_str!("../patches/Batteries.Tactic.SeqFocus.lean")),
 ];
 
-/// A name that the package has not, and its definition, for modules that use it. Without helpers
-/// they would not compile anyway.
-const NEWER: (&str, &str) = ("insertKeyValue", include_str!("../patches/names.lean"));
+/// Names that the package has not, or not in this way, and their definitions, for modules that use
+/// them. Without helpers they would not compile anyway.
+const NEWER: [(&str, &str); 2] = [
+    ("insertKeyValue", include_str!("../patches/names.lean")),
+    ("withTraceNodeBefore", include_str!("../patches/tracing.lean")),
+];
 
 /// The patch of a module; mostly none. With helpers, what is patched here compiles.
 pub(crate) fn patch(module: &str, helpers: bool) -> &'static str {
@@ -105,9 +110,9 @@ pub(crate) fn patch(module: &str, helpers: bool) -> &'static str {
 }
 
 /// Commands to run before those of a file with this text, besides what every file gets.
-pub(crate) fn newer_names(text: &str, helpers: bool) -> &'static str {
-    let (name, definition) = NEWER;
-    if helpers && text.contains(name) { definition } else { "" }
+pub(crate) fn newer_names(text: &str, helpers: bool) -> String {
+    let used = NEWER.iter().filter(|(name, _)| helpers && text.contains(name));
+    used.map(|(_, definition)| *definition).collect()
 }
 
 /// Lower-case hexadecimal SHA-256.

@@ -55,7 +55,7 @@ impl Compromised {
             ..prepared.clone()
         });
         let worker = Worker::new(hostile, Arc::clone(&self.lean.options));
-        self.lean.pool = Pool::new(iter::once(worker));
+        self.lean.pool = Pool::new(iter::once(worker), u64::MAX / 100);
     }
 
     /// What comes of a claim of each statement, proved by `trivial`, with a prover that is in this

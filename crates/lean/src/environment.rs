@@ -83,7 +83,7 @@ impl Lean {
         let pool = |ledger: &Arc<Ledger>| {
             let worker =
                 |_| Worker::accounted(launch.clone(), Arc::clone(&options), Arc::clone(ledger));
-            Pool::new((0..options.workers.max(1)).map(worker))
+            Pool::new((0..options.workers.max(1)).map(worker), options.recycle_mb)
         };
         let (pool, files) = (pool(&proving), pool(&Arc::default()));
         let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);

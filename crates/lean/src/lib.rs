@@ -64,6 +64,8 @@ mod pool;
 mod process;
 mod project;
 mod reading;
+#[cfg(test)]
+mod reread;
 mod room;
 mod sandbox;
 mod session;

@@ -117,7 +117,7 @@ impl Default for Options {
             start_limit: Duration::from_secs(180),
             check_limit: Duration::from_secs(120),
             memory_mb: 2600,
-            recycle_requests: 20_000,
+            recycle_requests: 200_000,
             recycle_mb: 1850,
             confine: true,
             kernel: Kernel::default(),

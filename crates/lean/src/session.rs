@@ -63,6 +63,8 @@ pub(crate) struct LeanSession {
     nodes: Vec<Node>,
     /// Released states whose server ids the worker has yet to be told of.
     unneeded: Vec<StateId>,
+    /// Whether the last verdict is our own limits'.
+    momentary: bool,
 }
 
 impl LeanSession {
@@ -89,6 +91,7 @@ impl LeanSession {
             root: String::new(),
             nodes: vec![root],
             unneeded: Vec::new(),
+            momentary: false,
         };
         let slot = Arc::clone(&session.slot);
         let mut attempts = Attempts::default();
@@ -301,6 +304,7 @@ impl Session for LeanSession {
         }
         let slot = Arc::clone(&self.slot);
         let (mut attempts, mut full) = (Attempts::default(), false);
+        self.momentary = false;
         let reply = loop {
             let mut worker = slot.lock();
             match self.attempt(&mut worker, state, tactic) {
@@ -325,11 +329,13 @@ impl Session for LeanSession {
                 // Our own limits are the tactic's doing; so is a process that dies on it every
                 // time.
                 Err(Stage::Tactic(failure @ (Failure::Time(_) | Failure::Memory(_)))) => {
+                    self.momentary = true;
                     return Ok(Verdict::Rejected { reason: format!("limit: {failure}") });
                 }
                 Err(Stage::Tactic(failure @ Failure::Died(_))) => {
                     attempts.deaths += 1;
                     if attempts.deaths >= DEATHS {
+                        self.momentary = true;
                         return Ok(Verdict::Rejected { reason: format!("limit: {failure}") });
                     }
                 }
@@ -342,6 +348,10 @@ impl Session for LeanSession {
             u32::try_from(self.nodes.len() - 1).map_err(|_| Fault("too many states".into()))?,
         );
         Ok(Verdict::Open { state, text: reply.goals })
+    }
+
+    fn momentary(&self) -> bool {
+        self.momentary
     }
 
     fn release(&mut self, state: StateId) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::assets;
@@ -114,6 +114,16 @@ pub(crate) struct Worker {
     ledger: Arc<Ledger>,
     /// The id of its process, 0 for none: for those who do not wait until it is at rest.
     id: Arc<AtomicU32>,
+    load: Arc<Load>,
+}
+
+/// How full a worker's process is: for those who do not wait until it is at rest.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    /// Resident memory in MiB when a file or a theorem was last opened, 0 for no process.
+    pub mb: AtomicU64,
+    /// How many files and headers were loaded then.
+    pub contexts: AtomicUsize,
 }
 
 impl Worker {
@@ -135,6 +145,7 @@ impl Worker {
             drops: Vec::new(),
             ledger,
             id: Arc::default(),
+            load: Arc::default(),
         }
     }
 
@@ -155,6 +166,16 @@ impl Worker {
     /// The id of its process, 0 for none.
     pub fn process_id(&self) -> &Arc<AtomicU32> {
         &self.id
+    }
+
+    /// How full its process is.
+    pub fn load(&self) -> &Arc<Load> {
+        &self.load
+    }
+
+    fn weigh(&self) {
+        self.load.mb.store(self.memory().unwrap_or(0), Ordering::Relaxed);
+        self.load.contexts.store(self.contexts.len(), Ordering::Relaxed);
     }
 
     /// Resident memory of the running process in MiB.
@@ -187,6 +208,7 @@ impl Worker {
         self.process = None;
         self.imports.clear();
         self.contexts.clear();
+        self.weigh();
         self.drops.clear();
         self.served = 0;
         self.claims = 0;
@@ -222,8 +244,10 @@ impl Worker {
         let begin = Instant::now();
         let result = process.ask(request, &drops, limit);
         self.ledger.add(Work::of(request), begin.elapsed());
-        if result.is_err() {
-            self.stop();
+        match result {
+            Err(_) => self.stop(),
+            Ok(_) if Work::of(request) == Work::Opening => self.weigh(),
+            Ok(_) => {}
         }
         result
     }
@@ -267,6 +291,7 @@ impl Worker {
                 }
                 let ctx = self.file(source, Task { proofs, ..Task::default() })?.ctx;
                 self.contexts.insert(key, ctx);
+                self.weigh();
                 Ok(ctx)
             }
         }
@@ -292,7 +317,7 @@ impl Worker {
         let (before, after) = match self.options.host {
             Host::Native { .. } => (source.options.clone(), ""),
             Host::Wasm { .. } => (
-                [BEFORE, assets::newer_names(&source.text, helpers)].join("\n"),
+                [BEFORE, &assets::newer_names(&source.text, helpers)].join("\n"),
                 assets::patch(&source.module, helpers),
             ),
         };
