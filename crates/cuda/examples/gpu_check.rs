@@ -101,4 +101,16 @@ fn fp8(tally: &mut Tally, required: bool) {
             println!("{name:5} {line}");
         }
     }
+    few(tally);
+}
+
+/// Products of few rows in fp8, cut up in all the ways that our kernels know.
+fn few(tally: &mut Tally) {
+    let plain = cases::few(&Reference);
+    let cuda = Cuda::new(0).expect("a GPU");
+    for index in (0..).take_while(|index| cuda.try_few(*index).expect("a GPU")) {
+        tally.results("fp8", &plain, &cases::few(&cuda), 2e-2);
+        let what = format!("a row alone and among others, cut {index}");
+        tally.verdict("fp8", &what, cases::few_alone(&cuda));
+    }
 }

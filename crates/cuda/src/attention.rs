@@ -9,8 +9,9 @@ use crate::cuda::Cuda;
 use crate::kernels::{
     ATTENTION_64, ATTENTION_128, DECODE_64, DECODE_128, KEY_VALUE_GRADIENT_64,
     KEY_VALUE_GRADIENT_128, PLAIN_ATTENTION, PLAIN_CACHE_ATTENTION, PLAIN_KEY_VALUE_GRADIENT,
-    PLAIN_QUERY_GRADIENT, QUERY_GRADIENT_64, QUERY_GRADIENT_128, SUM_KEY_VALUE_PARTS,
-    attention_shared, key_value_gradient_shared, query_gradient_shared,
+    PLAIN_PROMPT_ATTENTION, PLAIN_QUERY_GRADIENT, PROMPT_ATTENTION_64, PROMPT_ATTENTION_128,
+    QUERY_GRADIENT_64, QUERY_GRADIENT_128, SUM_KEY_VALUE_PARTS, attention_shared,
+    key_value_gradient_shared, query_gradient_shared,
 };
 use crate::launch::Grid;
 use crate::tensor::{CudaIndex, CudaTensor, Format};
@@ -139,6 +140,35 @@ impl Cuda {
             self.launch(turn, SUM_KEY_VALUE_PARTS, blocks, 256, list)?;
         }
         Ok(())
+    }
+
+    pub(crate) fn attention_of_ends(
+        &self,
+        heads: Heads,
+        packed: &Packed<Self>,
+        qkv: &CudaTensor,
+        cache: &CudaTensor,
+        places: &CudaIndex,
+        out: &mut CudaTensor,
+    ) -> Result<()> {
+        let turn = self.turn()?;
+        check(heads)?;
+        let Heads { heads: h, kv_heads, dim } = heads;
+        let (n, starts) = (packed.n, self.index(&packed.starts, packed.sequences + 1)?);
+        let capacity = cache.len / (2 * heads.kv());
+        let (qkv, cache) = (self.read(qkv, n * heads.qkv())?, self.read(cache, 0)?);
+        let places = self.index(places, 4 * packed.sequences)?.cast::<Four>();
+        let out = self.write(out, n * heads.q())?;
+        let grid = |rows| (packed.longest.div_ceil(rows), h, packed.sequences);
+        if self.fast_heads(heads) {
+            let kernel = if dim == 64 { PROMPT_ATTENTION_64 } else { PROMPT_ATTENTION_128 };
+            let factor = scale(heads) * LOG2_E;
+            let grid = Grid::of(grid(ROWS), 128).with_shared(attention_shared(dim));
+            let list = (h, kv_heads, capacity, starts, qkv, cache, places, out, factor);
+            return self.launch_box(&turn, kernel, grid, list);
+        }
+        let list = (h, kv_heads, dim, capacity, starts, qkv, cache, places, out, scale(heads));
+        self.launch_box(&turn, PLAIN_PROMPT_ATTENTION, Grid::of(grid(PLAIN), 32 * PLAIN), list)
     }
 
     pub(crate) fn decode_attention(

@@ -8,11 +8,11 @@ use catamount_model::{
 };
 use cudarc::driver::result;
 
-use crate::address::Address;
+use crate::address::{Address, Four};
 use crate::cuda::{Cuda, Precision, row_threads};
 use crate::device::{Buffer, Explain};
 use crate::kernels::{
-    ADD_RMS_NORM, EMBED, EMBED_BACKWARD, GATHER, RMS_NORM, RMS_NORM_BACKWARD, SWIGLU,
+    ADD_RMS_NORM, CACHE_COPY, EMBED, EMBED_BACKWARD, GATHER, RMS_NORM, RMS_NORM_BACKWARD, SWIGLU,
     SWIGLU_BACKWARD,
 };
 use crate::launch::Grid;
@@ -373,6 +373,32 @@ impl Decode for Cuda {
         out: &mut CudaTensor,
     ) -> Result<()> {
         self.decode_attention(n, heads, qkv, cache, spans, out)
+    }
+
+    fn cache_copy(
+        &self,
+        sequences: usize,
+        heads: Heads,
+        places: &CudaIndex,
+        cache: &mut CudaTensor,
+    ) -> Result<()> {
+        let turn = self.turn()?;
+        let capacity = cache.len / (2 * heads.kv()).max(1);
+        let places = self.index(places, 4 * sequences)?.cast::<Four>();
+        let list = (2 * heads.kv(), capacity, places, self.write(cache, 0)?);
+        self.launch_box(&turn, CACHE_COPY, Grid::of((sequences, 8, 1), 256), list)
+    }
+
+    fn prompt_attention(
+        &self,
+        heads: Heads,
+        packed: &Packed<Self>,
+        qkv: &CudaTensor,
+        cache: &CudaTensor,
+        places: &CudaIndex,
+        out: &mut CudaTensor,
+    ) -> Result<()> {
+        self.attention_of_ends(heads, packed, qkv, cache, places, out)
     }
 
     fn sample(

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use catamount_model::{Error, Result};
 use cudarc::nvrtc::{result, sys};
 
-use crate::kernels::{PROGRAMS, Program};
+use crate::kernels::{Needs, PROGRAMS, Program};
 use crate::tensor::Format;
 
 const COMMON: &str = include_str!("kernels/common.cuh");
 const MMA: &str = include_str!("kernels/mma.cuh");
+const HOPPER: &str = include_str!("kernels/hopper.cuh");
 
 /// One compiled program.
 pub struct Compiled {
@@ -78,7 +79,7 @@ pub fn compile_all(capability: (i32, i32), bf16: bool) -> Result<Vec<Compiled>> 
     let version = compiler_version()?;
     let architecture = architecture(capability)?;
     let format = if bf16 { Format::Bf16 } else { Format::F32 };
-    let wanted: Vec<&Program> = PROGRAMS.iter().filter(|p| bf16 || !p.tensor_cores).collect();
+    let wanted: Vec<&Program> = PROGRAMS.iter().filter(|p| p.needs.met(capability, bf16)).collect();
     std::thread::scope(|scope| {
         let workers: Vec<_> = wanted
             .iter()
@@ -94,7 +95,14 @@ fn cached(
     format: Format,
     version: (i32, i32),
 ) -> Result<Compiled> {
-    let source = [COMMON, if program.tensor_cores { MMA } else { "" }, program.source].concat();
+    let (before, features): (&[&str], _) = match program.needs {
+        Needs::Nothing => (&[COMMON], ""),
+        Needs::TensorCores => (&[COMMON, MMA], ""),
+        // What no later GPU has must be asked for.
+        Needs::Hopper => (&[COMMON, MMA, HOPPER], "a"),
+    };
+    let source = [before.concat().as_str(), program.source].concat();
+    let architecture = format!("{architecture}{features}");
     let activation = if format == Format::Bf16 { "bf16" } else { "float" };
     let options = [
         format!("--gpu-architecture={architecture}"),

@@ -13,7 +13,7 @@ use crate::device::{Buffer, Device};
 use crate::head::Remembered;
 use crate::kernels::{Kernels, RANDOMIZE};
 use crate::launch::{Grid, Kernel, Parameters};
-use crate::matmul::{Matmul, Product, WORKSPACE};
+use crate::matmul::{Matmul, Product, Tools, WORKSPACE};
 use crate::pending::Pending;
 use crate::profile::Profile;
 use crate::side::Queue;
@@ -267,12 +267,13 @@ impl Cuda {
     pub(crate) fn prepare(&self, turn: &Ready<'_>, product: &Product) -> Result<()> {
         let apart = self.without_scales(turn, product)?;
         let product = apart.as_ref().unwrap_or(product);
-        turn.state().matmul.prepare(&self.device, self.workspace(), product)
+        turn.state().matmul.prepare(self.tools(), product)
     }
 
-    /// Scratch memory of products.
-    pub(crate) fn workspace(&self) -> Address<u8> {
-        self.workspace.address()
+    /// What products are computed with.
+    pub(crate) fn tools(&self) -> Tools<'_> {
+        let workspace = self.workspace.address();
+        Tools { device: &self.device, kernels: &self.kernels, workspace }
     }
 
     /// Queues a matrix product, on the main stream: products share a workspace.
@@ -282,7 +283,7 @@ impl Cuda {
             format!("product [{}, {}] x [{}, {}]{eighth}", p.rows, p.inner, p.inner, p.columns)
         };
         let run = |p: &Product| {
-            let work = || turn.state().matmul.run(&self.device, self.workspace(), p);
+            let work = || turn.state().matmul.run(self.tools(), p);
             self.timed(turn, || name(p), work)
         };
         match self.without_scales(turn, product)? {

@@ -53,6 +53,8 @@ pub(crate) struct Device {
     pub ordinal: i32,
     pub name: String,
     pub capability: (i32, i32),
+    /// Multiprocessors.
+    pub processors: usize,
     pub total: usize,
     handle: sys::CUdevice,
     context: sys::CUcontext,
@@ -131,6 +133,7 @@ impl Device {
                  (Ampere) or newer"
             )));
         }
+        let processors = attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize;
         if attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
             return Err(Error::Device(format!(
                 "{name} has no memory pools under this driver; update the NVIDIA driver"
@@ -171,6 +174,7 @@ impl Device {
                 ordinal,
                 name,
                 capability,
+                processors,
                 total,
                 handle,
                 context,

@@ -2,15 +2,16 @@
 //! for itself: the gradient of the input sums over rows, where a scale for each would not come out
 //! of the sum. What it multiplies is rounded before every product, a token at a time.
 //!
-//! cuBLASLt multiplies the result by both operands' scales on Hopper. Elsewhere it is left as it
-//! is, and a kernel does that.
+//! cuBLASLt multiplies the result by both operands' scales on Hopper, as do our kernels for few
+//! rows (`few.rs`). Elsewhere it is left as it is, and a kernel does that.
 
 use catamount_model::{Affine, Error, Result, Shape};
 
 use crate::address::{Address, Computed};
 use crate::cuda::{Cuda, Precision};
 use crate::device::Buffer;
-use crate::kernels::{APPLY_SCALES, COLUMNS_TO_FP8, ROWS_TO_FP8};
+use crate::few::{CUTS, Cut};
+use crate::kernels::{APPLY_SCALES, COLUMNS_TO_FP8, HOPPER, ROWS_TO_FP8};
 use crate::launch::Grid;
 use crate::matmul::{Matrix, Product};
 use crate::tensor::{CudaTensor, Format};
@@ -143,8 +144,7 @@ impl Cuda {
         turn: &Ready<'_>,
         product: &Product,
     ) -> Result<Option<Product>> {
-        let (device, workspace) = (&self.device, self.workspace());
-        if !product.is_scaled() || turn.state().matmul.applies_scales(device, workspace, product) {
+        if !product.is_scaled() || turn.state().matmul.applies_scales(self.tools(), product) {
             return Ok(None);
         }
         let (x, y) = (product.x.scaled(Address::NULL), product.y.scaled(Address::NULL));
@@ -172,6 +172,20 @@ impl Cuda {
     /// How the products in fp8 that were met are scaled, a line for each shape.
     pub fn fp8_scaling(&self) -> Result<Vec<String>> {
         Ok(self.turn()?.state().matmul.scaling())
+    }
+
+    /// Computes every product of few rows in one of the ways that our kernels know, whichever is
+    /// the fastest, from now on. They are numbered; tells whether there is this one, on this GPU.
+    #[doc(hidden)]
+    pub fn try_few(&self, index: usize) -> Result<bool> {
+        if index >= CUTS || self.device.capability != HOPPER {
+            return Ok(false);
+        }
+        let turn = self.turn()?;
+        let matmul = &mut turn.state().matmul;
+        matmul.forget_plans();
+        matmul.tried = Some(Cut::any(index));
+        Ok(true)
     }
 
     /// Applies the scales of products in fp8 as on a GPU whose library does not, from now on.

@@ -16,10 +16,33 @@ use crate::launch::{Arg, Grid, Kernel, MOST, Parts, Rates};
 pub(crate) struct Program {
     pub name: &'static str,
     pub source: &'static str,
-    /// Whether it is written for bf16 tensor cores only.
-    pub tensor_cores: bool,
+    pub needs: Needs,
     kernels: &'static [Declared],
 }
+
+/// What a program is written for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Any GPU, in either precision.
+    Nothing,
+    /// Tensor cores, and activations in bf16.
+    TensorCores,
+    /// What Hopper has and no other.
+    Hopper,
+}
+
+impl Needs {
+    pub fn met(self, capability: (i32, i32), bf16: bool) -> bool {
+        match self {
+            Needs::Nothing => true,
+            Needs::TensorCores => bf16,
+            Needs::Hopper => bf16 && capability == HOPPER,
+        }
+    }
+}
+
+/// Hopper's compute capability.
+pub(crate) const HOPPER: (i32, i32) = (9, 0);
 
 /// A kernel of a program.
 struct Declared {
@@ -52,12 +75,17 @@ pub(crate) const fn key_value_gradient_shared(dim: usize) -> usize {
 pub(crate) const fn lora_gradient_shared(tiles: usize) -> usize {
     4 * 16 * tiles * 66 * 4
 }
+/// Stages of 128 bytes of each line of 64 rows and so many tiles of 64 outputs, at a multiple of
+/// 1,024 bytes.
+pub(crate) const fn few_shared(tiles: usize, slots: usize) -> usize {
+    (tiles + 1) * 64 * 128 * slots + 1024
+}
 
 /// Declares the kernels of every source file: a constant for each, with the types of its
 /// parameters, and the list that they are loaded from. A kernel of which there are several takes
 /// the same parameters in each.
 macro_rules! programs {
-    ($($program:ident $tensor_cores:literal {
+    ($($program:ident $needs:ident {
         $($constant:ident = $kernel:literal $(shared $shared:expr)?, $parameters:ty;)*
     })*) => {
         $($(pub(crate) const $constant: Kernel<$parameters> = Kernel::new($kernel);)*)*
@@ -65,7 +93,7 @@ macro_rules! programs {
         pub(crate) const PROGRAMS: &[Program] = &[$(Program {
             name: stringify!($program),
             source: include_str!(concat!("kernels/", stringify!($program), ".cu")),
-            tensor_cores: $tensor_cores,
+            needs: Needs::$needs,
             kernels: &[$(Declared {
                 name: $kernel,
                 shared: 0 $(+ $shared)?,
@@ -98,6 +126,10 @@ pub(crate) type Outer =
 pub(crate) type Gradient =
     (usize, Parts, usize, At, usize, At, usize, Address<f32>, usize, usize, f32, u64, f32);
 
+/// A product of few rows; see few.cu.
+pub(crate) type Few =
+    (usize, usize, usize, Address<u8>, Address<u8>, Address<f32>, Address<f32>, At, f32, f32, At);
+
 /// Attention; the plain kernels take the heads' width, too.
 type Attention = (usize, usize, Address<u32>, At, At, Address<f32>, f32);
 type QueryGradient = (usize, usize, Address<u32>, At, At, Address<f32>, At, Address<f32>, At, f32);
@@ -105,6 +137,7 @@ type KeyValueGradient =
     (usize, usize, Address<u32>, At, Address<f32>, At, Address<f32>, At, At, f32);
 type PlainGradient = (usize, usize, usize, Address<u32>, At, At, Address<f32>, At, At, f32);
 type Decode = (usize, usize, usize, At, At, Address<Four>, At, f32);
+type Ends = (usize, usize, usize, Address<u32>, At, At, Address<Four>, At, f32);
 
 /// Logits, temperature and top_p; uniforms; scarce tokens (where each row's begin, which, what is
 /// left of them, room for their logits and weights); what comes back.
@@ -126,7 +159,7 @@ type Sample = (
 );
 
 programs! {
-    elementwise false {
+    elementwise Nothing {
         TO_BF16 = c"to_bf16", (u64, Address<f32>, Address<bf16>);
         ADD = c"add", (u64, At, At);
         RANDOMIZE = c"randomize", (u64, u64, f32, At);
@@ -140,9 +173,10 @@ programs! {
         GATHER = c"gather", (usize, usize, At, Address<u32>, At);
         SCATTER = c"scatter", (usize, usize, At, Address<u32>, At);
         CACHE_WRITE = c"cache_write", (usize, usize, usize, At, Address<u32>, At);
+        CACHE_COPY = c"cache_copy", (usize, usize, Address<Four>, At);
         DROPOUT = c"dropout", (u64, u64, f32, usize, At, At);
     }
-    norm false {
+    norm Nothing {
         RMS_NORM = c"rms_norm", (usize, f32, At, At, Address<f32>, At);
         ADD_RMS_NORM = c"add_rms_norm", (usize, f32, At, At, At, At, At, Address<f32>, At);
         RMS_NORM_BACKWARD = c"rms_norm_backward", (usize, At, At, Address<f32>, At, At);
@@ -150,34 +184,38 @@ programs! {
             (usize, usize, At, At, Address<f32>, Address<f32>);
         COLUMN_SUMS = c"column_sums", (usize, usize, Address<f32>, Address<f32>);
     }
-    head false {
+    head Nothing {
         HEAD_SCORES = c"head_scores",
             (usize, Address<f32>, Address<u32>, Address<f32>, Address<f32>);
         HEAD_GRADIENT = c"head_gradient",
             (usize, Address<f32>, Address<u32>, Address<f32>, Address<f32>);
     }
-    optimizer false {
+    optimizer Nothing {
         ADAMW = c"adamw", (Address<Tensors>, Rates);
         CLEAR = c"clear", (Address<Stretch>,);
         SUM_OF_SQUARES = c"sum_of_squares", (Address<Slice>, Address<f64>);
         SUM_PARTIALS = c"sum_partials", (u64, Address<f64>, Address<f64>);
     }
-    sample false {
+    sample Nothing {
         SAMPLE = c"sample", Sample;
     }
-    plain_attention false {
+    plain_attention Nothing {
         PLAIN_ATTENTION = c"plain_attention",
             (usize, usize, usize, Address<u32>, At, At, Address<f32>, f32);
+        PLAIN_PROMPT_ATTENTION = c"plain_prompt_attention",
+            (usize, usize, usize, usize, Address<u32>, At, At, Address<Four>, At, f32);
         PLAIN_QUERY_GRADIENT = c"plain_query_gradient", PlainGradient;
         PLAIN_KEY_VALUE_GRADIENT = c"plain_key_value_gradient", PlainGradient;
         PLAIN_CACHE_ATTENTION = c"plain_cache_attention",
             (usize, usize, usize, usize, At, At, Address<Four>, At, f32);
     }
-    attention true {
+    attention TensorCores {
         ATTENTION_64 = c"attention_64" shared attention_shared(64), Attention;
         ATTENTION_128 = c"attention_128" shared attention_shared(128), Attention;
+        PROMPT_ATTENTION_64 = c"prompt_attention_64" shared attention_shared(64), Ends;
+        PROMPT_ATTENTION_128 = c"prompt_attention_128" shared attention_shared(128), Ends;
     }
-    attention_backward true {
+    attention_backward TensorCores {
         QUERY_GRADIENT_64 = c"query_gradient_64" shared query_gradient_shared(64), QueryGradient;
         QUERY_GRADIENT_128 = c"query_gradient_128" shared query_gradient_shared(128), QueryGradient;
         KEY_VALUE_GRADIENT_64 = c"key_value_gradient_64" shared key_value_gradient_shared(64),
@@ -186,16 +224,16 @@ programs! {
             KeyValueGradient;
         SUM_KEY_VALUE_PARTS = c"sum_key_value_parts", (u64, usize, usize, usize, At, At);
     }
-    decode true {
+    decode TensorCores {
         DECODE_64 = c"decode_64", Decode;
         DECODE_128 = c"decode_128", Decode;
     }
-    fp8 true {
+    fp8 TensorCores {
         ROWS_TO_FP8 = c"rows_to_fp8", (usize, At, Address<u8>, Address<f32>);
         COLUMNS_TO_FP8 = c"columns_to_fp8", (usize, usize, At, Address<u8>, Address<f32>);
         APPLY_SCALES = c"apply_scales", (usize, At, Address<f32>, Address<f32>, At, f32, At);
     }
-    lora true {
+    lora TensorCores {
         TRANSPOSE_PARTS = c"transpose_parts", (Parts, usize, At, At);
         LORA_INNER_2 = c"lora_inner_2", Inner;
         LORA_INNER_4 = c"lora_inner_4", Inner;
@@ -219,6 +257,11 @@ programs! {
         LORA_GRADIENT_DROP_1 = c"lora_gradient_drop_1" shared lora_gradient_shared(1), Gradient;
         LORA_GRADIENT_DROP_2 = c"lora_gradient_drop_2" shared lora_gradient_shared(2), Gradient;
         LORA_GRADIENT_DROP_3 = c"lora_gradient_drop_3" shared lora_gradient_shared(3), Gradient;
+    }
+    few Hopper {
+        FEW_1 = c"few_1" shared few_shared(1, 6), Few;
+        FEW_2 = c"few_2" shared few_shared(2, 8), Few;
+        FEW_5 = c"few_5" shared few_shared(5, 4), Few;
     }
 }
 
@@ -270,7 +313,7 @@ impl Kernels {
         &self,
         stream: sys::CUstream,
         kernel: &CStr,
-        Grid { blocks: grid, threads, shared }: Grid,
+        Grid { blocks: grid, threads, shared, cluster }: Grid,
         args: &[Arg],
     ) -> Result<()> {
         if grid.0 * grid.1 * grid.2 == 0 {
@@ -290,17 +333,45 @@ impl Kernels {
         for (pointer, arg) in pointers.iter_mut().zip(args) {
             *pointer = (&raw const arg.0).cast_mut().cast();
         }
+        let mut in_clusters = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue {
+                clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 {
+                    x: cluster as u32,
+                    y: 1,
+                    z: 1,
+                },
+            },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid.0 as u32,
+            gridDimY: grid.1 as u32,
+            gridDimZ: grid.2 as u32,
+            blockDimX: threads as u32,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared as u32,
+            hStream: stream,
+            attrs: &raw mut in_clusters,
+            numAttrs: 1,
+        };
         // SAFETY: the arguments are of the types that the kernel is declared with, and the callers
         // in this crate have checked that buffers are long enough.
         unsafe {
-            result::launch_kernel(
-                function,
-                (grid.0 as u32, grid.1 as u32, grid.2 as u32),
-                (threads as u32, 1, 1),
-                shared as u32,
-                stream,
-                &mut pointers[..args.len()],
-            )
+            if cluster > 1 {
+                let (config, pointers) = (&raw const config, pointers.as_mut_ptr());
+                sys::cuLaunchKernelEx(config, function, pointers, std::ptr::null_mut()).result()
+            } else {
+                result::launch_kernel(
+                    function,
+                    (grid.0 as u32, grid.1 as u32, grid.2 as u32),
+                    (threads as u32, 1, 1),
+                    shared as u32,
+                    stream,
+                    &mut pointers[..args.len()],
+                )
+            }
         }
         .explain(&format!("launching {}", kernel.to_string_lossy()))
     }
@@ -379,7 +450,7 @@ mod tests {
                 // Programs for tensor cores are only compiled where activations are bf16.
                 let same = |(declared, source): (&&str, &String)| {
                     source == declared
-                        || program.tensor_cores && *declared == "T*" && source == "bf16*"
+                        || program.needs != Needs::Nothing && *declared == "T*" && source == "bf16*"
                 };
                 assert!(
                     types.len() == declared.types.len()

@@ -36,6 +36,8 @@ pub(crate) struct Grid {
     pub threads: usize,
     /// Bytes of shared memory of a block, beyond what the kernel declares.
     pub shared: usize,
+    /// Blocks of a cluster, which run at once and reach each other's shared memory.
+    pub cluster: usize,
 }
 
 impl Grid {
@@ -44,11 +46,15 @@ impl Grid {
     }
 
     pub fn of(blocks: (usize, usize, usize), threads: usize) -> Self {
-        Grid { blocks, threads, shared: 0 }
+        Grid { blocks, threads, shared: 0, cluster: 1 }
     }
 
     pub fn with_shared(self, shared: usize) -> Self {
         Grid { shared, ..self }
+    }
+
+    pub fn in_clusters(self, cluster: usize) -> Self {
+        Grid { cluster, ..self }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The tactic generator's operations on an NVIDIA GPU.
 //!
 //! [`Cuda`] implements [`catamount_model::Backend`]: kernels are compiled at run time by NVRTC and
-//! kept in a cache, matrix products are cuBLASLt's. The CUDA libraries are loaded when
-//! [`Cuda::new`] is called, so the same binary builds and runs without them:
+//! kept in a cache, matrix products are cuBLASLt's or, of few rows in fp8, ours. The CUDA libraries
+//! are loaded when [`Cuda::new`] is called, so the same binary builds and runs without them:
 //!
 //! ```
 //! use catamount_cuda::Cuda;
@@ -24,6 +24,7 @@ mod compile;
 mod correction;
 mod cuda;
 mod device;
+mod few;
 mod fp8;
 mod graph;
 mod head;
@@ -37,6 +38,7 @@ mod pending;
 mod plain_lora;
 mod plan;
 mod profile;
+mod race;
 mod rotation;
 mod sampling;
 mod side;
@@ -48,6 +50,8 @@ mod turn;
 pub use compile::{Compiled, compile_all, compiler_version};
 pub use cuda::{Cuda, Precision};
 pub use profile::Timing;
+#[doc(hidden)]
+pub use race::{Race, Raced};
 pub use tensor::{CudaIndex, CudaTensor};
 
 /// Whose misuse does not compile, as the examples beside their source show.

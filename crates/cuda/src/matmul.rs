@@ -1,6 +1,7 @@
-//! Matrix products by cuBLASLt. Which algorithm suits a shape is found out once: the library names
-//! candidates, the first of which is its guess; those of products that wait for memory are timed,
-//! and the fastest is noted for later processes (`choice.rs`).
+//! Matrix products by cuBLASLt, or of few rows in fp8 by kernels of our own (`few.rs`). What suits
+//! a shape is found out once: the library names candidates, the first of which is its guess; those
+//! of products that wait for memory are timed, ours among them, and the fastest is noted for later
+//! processes (`choice.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
@@ -10,8 +11,10 @@ use cudarc::cublaslt::{result, sys};
 use cudarc::driver::result as driver;
 
 use crate::address::{Address, Computed};
-use crate::choice::Choices;
+use crate::choice::{Algorithm, Choices};
 use crate::device::{Device, Explain};
+use crate::few::Cut;
+use crate::kernels::Kernels;
 use crate::plan::{Plan, Shape};
 use crate::profile::Timer;
 use crate::tensor::Format;
@@ -70,14 +73,24 @@ pub(crate) struct Product {
     pub fast: bool,
 }
 
+/// What products are computed with.
+#[derive(Clone, Copy)]
+pub(crate) struct Tools<'a> {
+    pub device: &'a Device,
+    pub kernels: &'a Kernels,
+    pub workspace: Address<u8>,
+}
+
 pub(crate) struct Matmul {
     handle: sys::cublasLtHandle_t,
-    plans: HashMap<Shape, Plan>,
+    plans: HashMap<Shape, (Plan, Algorithm)>,
     choices: Choices,
     /// For products in fp8 whose result the library does not scale, what it said.
     refused: HashMap<Shape, String>,
     /// Whether it is not asked to.
     pub apart: bool,
+    /// The cut that every product takes that can, if one is to be tried out.
+    pub tried: Option<Cut>,
 }
 
 // SAFETY: the handle may be used from any thread, one at a time: the owner is behind a lock.
@@ -119,17 +132,23 @@ impl Matmul {
             choices: Choices::open(device, version),
             refused: HashMap::new(),
             apart: false,
+            tried: None,
         })
     }
 
-    /// Whether the library multiplies the result of a product by its operands' scales: on some
-    /// GPUs, in some versions.
-    pub fn applies_scales(&mut self, device: &Device, workspace: Address<u8>, p: &Product) -> bool {
+    /// Whether the result of a product comes multiplied by its operands' scales: the library does
+    /// that on some GPUs, in some versions.
+    pub fn applies_scales(&mut self, tools: Tools<'_>, p: &Product) -> bool {
         if self.apart || self.refused.contains_key(&Shape::of(p)) {
             return false;
         }
-        let planned = self.prepare(device, workspace, p);
+        let planned = self.prepare(tools, p);
         planned.map_err(|refusal| self.refuse(p, &refusal)).is_ok()
+    }
+
+    /// Has every shape planned anew.
+    pub fn forget_plans(&mut self) {
+        self.plans.clear();
     }
 
     /// Notes that the library does not.
@@ -143,8 +162,11 @@ impl Matmul {
     /// How the products in fp8 that were met are scaled.
     pub fn scaling(&self) -> Vec<String> {
         let refused = |shape: &&Shape| self.refused.contains_key(shape);
-        let scaled = self.plans.keys().filter(|s| s.is_scaled() && !refused(s));
-        let scaled = scaled.map(|shape| format!("{}: scaled by cuBLASLt", shape.bucket()));
+        let scaled = self.plans.iter().filter(|(s, _)| s.is_scaled() && !refused(s));
+        let scaled = scaled.map(|(shape, (_, algorithm))| match algorithm {
+            Algorithm::Library(_) => format!("{}: scaled by cuBLASLt", shape.bucket()),
+            Algorithm::Ours(cut) => format!("{}: by our kernel {}", shape.bucket(), cut.name()),
+        });
         let refused = self.refused.iter();
         let afterwards = refused
             .map(|(shape, refusal)| format!("{}: scaled afterwards ({refusal})", shape.bucket()));
@@ -154,7 +176,7 @@ impl Matmul {
 
     /// Finds the algorithm for a product of this shape, unless it is known. What `out` holds is
     /// lost if the product overwrites it anyway: candidates are timed on the real operands.
-    pub fn prepare(&mut self, device: &Device, workspace: Address<u8>, p: &Product) -> Result<()> {
+    pub fn prepare(&mut self, tools: Tools<'_>, p: &Product) -> Result<()> {
         let shape = Shape::of(p);
         if p.rows == 0 || p.columns == 0 || self.plans.contains_key(&shape) {
             return Ok(());
@@ -163,53 +185,83 @@ impl Matmul {
             self.plans.clear();
         }
         let key = shape.bucket();
-        let mut plan = Plan::new(p).map_err(|e| p.failed("describing", e))?;
-        let noted = self.choices.get(&key).filter(|algorithm| plan.accepts(self.handle, algorithm));
-        plan.algorithm = match noted {
+        let (plan, device) = (Plan::new(p).map_err(|e| p.failed("describing", e))?, tools.device);
+        let usable = |algorithm: &Algorithm| match algorithm {
+            Algorithm::Library(library) => plan.accepts(self.handle, library),
+            Algorithm::Ours(_) => Cut::fit(device, p),
+        };
+        let tried = self.tried.map(Algorithm::Ours);
+        let known = tried.or(self.choices.get(&key)).filter(usable);
+        let waits = p.rows <= FEW && p.columns * p.inner >= LARGE;
+        // Without a place for notes, what takes no timing.
+        let untimed = || {
+            let cut = Cut::untimed(device, p).filter(|_| waits && !self.choices.timed());
+            cut.map(Algorithm::Ours)
+        };
+        let algorithm = match known.or_else(untimed) {
             Some(algorithm) => algorithm,
             None => {
-                let timed = p.beta == 0.0
-                    && p.rows <= FEW
-                    && p.columns * p.inner >= LARGE
-                    && self.choices.timed();
-                let wanted = if timed && !device.is_recording() { CANDIDATES } else { 1 };
-                let candidates =
-                    plan.candidates(self.handle, p, wanted).map_err(|e| p.failed("planning", e))?;
-                match self.fastest(device, workspace, p, &mut plan, &candidates)? {
-                    Some(fastest) => self.choices.note(&key, fastest),
+                let timed =
+                    waits && p.beta == 0.0 && self.choices.timed() && !device.is_recording();
+                let candidates = self.candidates(device, p, &plan, timed)?;
+                match self.fastest(tools, p, &plan, &candidates)? {
+                    // What is noted under this name need not be able to compute this product.
+                    Some(fastest) => {
+                        Some(self.choices.note(&key, fastest)).filter(usable).unwrap_or(fastest)
+                    }
                     None => candidates[0],
                 }
             }
         };
-        self.plans.insert(shape, plan);
+        self.plans.insert(shape, (plan, algorithm));
         Ok(())
     }
 
-    pub fn run(&mut self, device: &Device, workspace: Address<u8>, p: &Product) -> Result<()> {
+    /// What could compute a product, at least one: the library's guess, and if they are to be
+    /// timed, its other candidates and ours.
+    pub fn candidates(
+        &self,
+        device: &Device,
+        p: &Product,
+        plan: &Plan,
+        timed: bool,
+    ) -> Result<Vec<Algorithm>> {
+        let ours = if timed { Cut::candidates(device, p) } else { Vec::new() };
+        let library = match plan.candidates(self.handle, p, if timed { CANDIDATES } else { 1 }) {
+            // Some versions cannot scale.
+            Err(_) if !ours.is_empty() => Vec::new(),
+            found => found.map_err(|e| p.failed("planning", e))?,
+        };
+        let library = library.into_iter().map(Algorithm::Library);
+        Ok(library.chain(ours.into_iter().map(Algorithm::Ours)).collect())
+    }
+
+    pub fn run(&mut self, tools: Tools<'_>, p: &Product) -> Result<()> {
         if p.rows == 0 || p.columns == 0 {
             return Ok(());
         }
-        self.prepare(device, workspace, p)?;
-        self.launch(device, workspace, p, &self.plans[&Shape::of(p)]).map_err(|e| {
+        self.prepare(tools, p)?;
+        let (plan, algorithm) = &self.plans[&Shape::of(p)];
+        self.launch(tools, p, plan, algorithm).map_err(|e| {
             // If the GPU is lost, the driver says so more clearly.
-            device.synchronize().err().unwrap_or_else(|| p.failed("queueing", e))
+            tools.device.synchronize().err().unwrap_or(e)
         })
     }
 
     /// The fastest of several algorithms, each timed a few times in turn with the operands out of
-    /// the cache, as they are in a pass over a large model. The library's guess stays unless
-    /// another is clearly faster.
-    fn fastest(
+    /// the cache, as they are in a pass over a large model. The first stays unless another is
+    /// clearly faster.
+    pub fn fastest(
         &self,
-        device: &Device,
-        workspace: Address<u8>,
+        tools: Tools<'_>,
         p: &Product,
-        plan: &mut Plan,
-        candidates: &[sys::cublasLtMatmulAlgo_t],
-    ) -> Result<Option<sys::cublasLtMatmulAlgo_t>> {
+        plan: &Plan,
+        candidates: &[Algorithm],
+    ) -> Result<Option<Algorithm>> {
         if candidates.len() < 2 {
             return Ok(None);
         }
+        let Tools { device, workspace, .. } = tools;
         let timer = Timer::new()?;
         let mut best = vec![f32::INFINITY; candidates.len()];
         for round in 0..=ROUNDS {
@@ -218,9 +270,8 @@ impl Matmul {
                 // needed.
                 unsafe { driver::memset_d8_async(workspace.raw(), 0, WORKSPACE, device.stream) }
                     .explain("clearing memory")?;
-                plan.algorithm = *algorithm;
                 timer.start(device)?;
-                let launched = self.launch(device, workspace, p, plan);
+                let launched = self.launch(tools, p, plan, algorithm);
                 let elapsed = timer.stop(device)?;
                 // The first round loads the kernels.
                 if launched.is_ok() && round > 0 {
@@ -232,12 +283,29 @@ impl Matmul {
         Ok(Some(candidates[if best[fastest] < 0.985 * best[0] { fastest } else { 0 }]))
     }
 
-    fn launch(
+    /// Queues a product that was planned in this way.
+    pub fn launch(
+        &self,
+        Tools { device, kernels, workspace }: Tools<'_>,
+        p: &Product,
+        plan: &Plan,
+        algorithm: &Algorithm,
+    ) -> Result<()> {
+        match algorithm {
+            Algorithm::Ours(cut) => cut.launch(device, kernels, p),
+            Algorithm::Library(library) => self
+                .ask_library(device, workspace, p, plan, library)
+                .map_err(|e| p.failed("queueing", e)),
+        }
+    }
+
+    fn ask_library(
         &self,
         device: &Device,
         workspace: Address<u8>,
         p: &Product,
         plan: &Plan,
+        algorithm: &sys::cublasLtMatmulAlgo_t,
     ) -> std::result::Result<(), result::CublasError> {
         // SAFETY: the operands were checked by the caller to lie inside their buffers; the plan
         // matches their layout.
@@ -264,7 +332,7 @@ impl Matmul {
                 out,
                 p.out.address.raw() as *mut c_void,
                 out,
-                &raw const plan.algorithm,
+                algorithm,
                 workspace.raw() as *mut c_void,
                 WORKSPACE,
                 device.stream.cast(),
@@ -284,7 +352,7 @@ impl Product {
         !self.x.scales.is_null()
     }
 
-    fn failed(&self, what: &str, e: result::CublasError) -> Error {
+    pub fn failed(&self, what: &str, e: result::CublasError) -> Error {
         let (rows, columns, inner) = (self.rows, self.columns, self.inner);
         Error::Device(format!(
             "cuBLASLt, {what} a product of [{rows}, {inner}] and [{inner}, {columns}]: {:?} ({})",

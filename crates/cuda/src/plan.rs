@@ -71,7 +71,6 @@ impl Shape {
 pub(crate) struct Plan {
     pub description: sys::cublasLtMatmulDesc_t,
     pub layouts: [sys::cublasLtMatrixLayout_t; 3],
-    pub algorithm: sys::cublasLtMatmulAlgo_t,
 }
 
 impl Drop for Plan {
@@ -117,8 +116,7 @@ impl Plan {
             layout(&p.x, p.rows, p.inner)?,
             layout(&p.out, p.rows, p.columns)?,
         ];
-        let plan =
-            Plan { description, layouts, algorithm: sys::cublasLtMatmulAlgo_t { data: [0; 8] } };
+        let plan = Plan { description, layouts };
         // SAFETY: every attribute gets a value of its own type, and descriptors are alive.
         unsafe {
             plan.set(D::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(p.y.transposed))?;

@@ -14,9 +14,11 @@ fn every_kernel_compiles() {
         }
     };
     println!("NVRTC {major}.{minor}");
-    for (capability, bf16) in [((8, 0), true), ((9, 0), false)] {
+    for (capability, bf16, count) in
+        [((8, 0), true, 11), ((8, 9), true, 11), ((9, 0), false, 6), ((9, 0), true, 12)]
+    {
         let programs = compile_all(capability, bf16).unwrap();
-        assert_eq!(programs.len(), if bf16 { 11 } else { 6 });
+        assert_eq!(programs.len(), count);
         assert!(programs.iter().all(|p| p.image.starts_with(b"\x7fELF")), "machine code, not PTX");
     }
     // A GPU that this compiler has never heard of gets PTX, which the driver translates.

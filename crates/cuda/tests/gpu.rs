@@ -95,6 +95,18 @@ fn fp8_agrees_with_the_reference() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
+fn products_of_few_rows_agree_with_the_reference_however_they_are_cut() {
+    let cuda = open(Precision::Bf16);
+    let plain = cases::few(&Reference);
+    for index in (0..).take_while(|index| cuda.try_few(*index).unwrap()) {
+        within(&plain, &cases::few(&cuda), 2e-2);
+        assert!(cases::few_alone(&cuda), "cut {index}");
+        cases::recording(&cuda, true);
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_same_uniforms_draw_the_same_tokens() {
     let cuda = open(Precision::Bf16);
     let drawn = cases::sampling(&cuda);

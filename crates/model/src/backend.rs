@@ -30,7 +30,7 @@ mod optimize;
 
 pub use affine::{Affine, Shape};
 pub use attention::{Attended, Direction, Heads, Packed};
-pub use decode::{Decode, Span};
+pub use decode::{Decode, Place, Span};
 pub use head::{Head, HeadGradients, Scores};
 pub use layers::Layers;
 pub(crate) use layers::no_fp8;

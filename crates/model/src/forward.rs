@@ -10,10 +10,9 @@ use crate::{
 pub(crate) enum Attend<'a, B: Backend> {
     /// Within the packed sequences.
     Packed,
-    /// Within the packed sequences, keeping keys and values at these rows of the cache.
-    Prefill { cache: &'a mut Cache<B>, slots: &'a B::Index },
-    /// The same, where the sequences are the ends of `prompts`, whose beginnings the cache has.
-    Ends { cache: &'a mut Cache<B>, slots: &'a B::Index, prompts: &'a B::Index },
+    /// The sequences are the ends of prompts: they keep keys and values at these rows of the cache
+    /// and attend to all that it has of the prompt, some of which is copied from others first.
+    Ends { cache: &'a mut Cache<B>, slots: &'a B::Index, places: &'a B::Index },
     /// Single rows over their cached past, each keeping its own key and value first.
     Decode { cache: &'a mut Cache<B>, slots: &'a B::Index, spans: &'a B::Index },
 }
@@ -171,14 +170,11 @@ impl<B: Backend> Model<B> {
         b.rope(n, heads, Direction::Forward, &packed.positions, &self.rope, &mut a.qkv)?;
         match attend {
             Attend::Packed => b.attention(heads, packed, &a.qkv, &mut a.attn, &mut a.lse)?,
-            Attend::Prefill { cache, slots } => {
-                b.cache_write(n, heads, &a.qkv, slots, &mut cache.layers[l])?;
-                b.attention(heads, packed, &a.qkv, &mut a.attn, &mut a.lse)?;
-            }
-            Attend::Ends { cache, slots, prompts } => {
-                b.cache_write(n, heads, &a.qkv, slots, &mut cache.layers[l])?;
-                let cache = &cache.layers[l];
-                b.prompt_attention(heads, packed, &a.qkv, cache, prompts, &mut a.attn)?;
+            Attend::Ends { cache, slots, places } => {
+                let cache = &mut cache.layers[l];
+                b.cache_write(n, heads, &a.qkv, slots, cache)?;
+                b.cache_copy(packed.sequences, heads, places, cache)?;
+                b.prompt_attention(heads, packed, &a.qkv, cache, places, &mut a.attn)?;
             }
             Attend::Decode { cache, slots, spans } => {
                 b.cache_write(n, heads, &a.qkv, slots, &mut cache.layers[l])?;

@@ -108,6 +108,8 @@ pub struct Generator<B: Backend> {
     answers: Vec<Answer>,
     /// Times that answers were handed out since the last step was queued.
     handed_out: u32,
+    /// Rows that prompts are computed in, if shapes are fixed.
+    fixed: Option<usize>,
     /// Tells this generator's recordings from those of others on the same device.
     recording: u64,
     work: Work,
@@ -125,17 +127,18 @@ impl<B: Backend> Generator<B> {
     ) -> Result<Self> {
         // A backend that pads computes another number of rows by another algorithm, with other
         // rounding.
-        let fixed = model.backend.decode_rows(1) > 1;
+        let pads = model.backend.decode_rows(1) > 1;
+        let fixed = pads.then(|| prompts::fixed_rows(model.config.parameters()));
         Self::with_shapes(model, tokenizer, config, name, fixed)
     }
 
-    /// The same; `fixed` gives every batch the same shape.
+    /// The same; `fixed` gives every batch the same shape, those of prompts so many rows.
     fn with_shapes(
         model: Model<B>,
         tokenizer: Tokenizer,
         config: GeneratorConfig,
         name: &str,
-        fixed: bool,
+        fixed: Option<usize>,
     ) -> Result<Self> {
         let positions = model.config.positions;
         let mut config = config;
@@ -169,7 +172,7 @@ impl<B: Backend> Generator<B> {
             cache: Cache::new(&model, config.cache)?,
             prefixes: prefixes(&config),
             prompts: Prompts::new(&model, config.max_prompt, fixed, recording)?,
-            decoding: Decoding::new(&model, config.batch, fixed, recording)?,
+            decoding: Decoding::new(&model, config.batch, fixed.is_some(), recording)?,
             jobs: Vec::new(),
             vacant: Vec::new(),
             waiting: VecDeque::new(),
@@ -177,6 +180,7 @@ impl<B: Backend> Generator<B> {
             finished: Vec::new(),
             answers: Vec::new(),
             handed_out: 0,
+            fixed,
             recording,
             work: Work::default(),
             since: None,
@@ -230,9 +234,9 @@ impl<B: Backend> Generator<B> {
         self.name = name.to_string();
         self.identity = Identity::new("model").with("name", name);
         self.prefixes = prefixes(&self.config);
-        let (fixed, recording) = (self.decoding.is_fixed(), self.recording);
+        let (fixed, recording) = (self.fixed, self.recording);
         self.prompts = Prompts::new(&self.model, self.config.max_prompt, fixed, recording)?;
-        self.decoding = Decoding::new(&self.model, self.config.batch, fixed, recording)?;
+        self.decoding = Decoding::new(&self.model, self.config.batch, fixed.is_some(), recording)?;
         Ok(old)
     }
 
@@ -264,10 +268,22 @@ impl<B: Backend> Generator<B> {
         }
     }
 
+    /// Whether prompts are computed now. A batch of fixed shape takes its time, full or not: while
+    /// most places are taken, new prompts wait until there are enough of them for one.
+    fn computes_prompts(&self) -> bool {
+        let Some(rows) = self.fixed else { return true };
+        let room = self.config.batch - self.rows.len();
+        let known = self.work.known_tokens as f64 / self.work.prompt_tokens.max(1) as f64;
+        let next = self.waiting.iter().take(room).filter_map(|&slot| self.jobs[slot].as_ref());
+        let new = next.filter(|job| job.place.is_none()).map(|job| job.prompt.tokens.len());
+        8 * room >= self.config.batch || new.sum::<usize>() as f64 * (1.0 - known) >= rows as f64
+    }
+
     /// Starts samples while there is room, in the order the questions came, and queues new prompts.
     /// They join the next step.
     fn admit(&mut self) -> Result<()> {
         self.rows.retain(|row| !row.done);
+        let computes_prompts = self.computes_prompts();
         while self.rows.len() < self.config.batch
             && let Some(&slot) = self.waiting.front()
         {
@@ -277,6 +293,7 @@ impl<B: Backend> Generator<B> {
             }
             let place = match job.place {
                 Some(place) => place,
+                None if !computes_prompts => break,
                 None => {
                     let tokens = &job.prompt.tokens;
                     let prefix = &tokens[..tokens.len() - 1];
@@ -284,10 +301,11 @@ impl<B: Backend> Generator<B> {
                     job.place = Some(place);
                     // After room was made for it: what is known now is not dropped for it.
                     let known = self.prefixes.known(prefix);
-                    self.prompts.push(&self.model, &mut self.cache, prefix, place, known)?;
+                    let (model, cache) = (&self.model, &mut self.cache);
+                    let copied = self.prompts.push(model, cache, prefix, place, known)?;
                     self.work.prompts += 1;
                     self.work.prompt_tokens += prefix.len() as u64;
-                    self.work.known_tokens += u64::from(known.len);
+                    self.work.known_tokens += copied as u64;
                     place
                 }
             };
@@ -369,7 +387,7 @@ impl<B: Backend> Generator<B> {
         // Where rows are padded anyway, the next step is laid out before it is known which samples
         // this one finishes: the device then waits only for the tokens, and a finished sample is
         // padding for one step.
-        if self.decoding.is_fixed() {
+        if self.fixed.is_some() {
             self.prepare()?;
             self.draw()?;
         } else {

@@ -34,7 +34,7 @@ pub use adapter::{Adapter, LoraConfig, LoraLinear, TARGETS, target_rows};
 pub use backend::{
     AdamW, Affine, Attended, Backend, Decode, Direction, Dropout, Head, HeadGradients, Heads,
     Inner, Kind, Layers, Lora, LoraGradients, Memory, Norm, NormInput, Normed, Optimize, Packed,
-    Scores, Shape, Span, Update,
+    Place, Scores, Shape, Span, Update,
 };
 pub use batch::Batch;
 pub use cache::{Cache, Runs};

@@ -619,21 +619,18 @@ impl Decode for Reference {
         Ok(())
     }
 
-    fn shares_prompts(&self) -> bool {
-        true
-    }
-
     fn cache_copy(
         &self,
+        sequences: usize,
         heads: Heads,
-        len: usize,
-        from: u32,
-        to: u32,
+        places: &Vec<u32>,
         cache: &mut Vec<f32>,
     ) -> Result<()> {
-        for i in 0..len {
-            let kept = row(cache, from as usize + i, 2 * heads.kv()).to_vec();
-            row_mut(cache, to as usize + i, 2 * heads.kv()).copy_from_slice(&kept);
+        for place in places.chunks_exact(4).take(sequences) {
+            for i in 0..place[3] {
+                let kept = row(cache, (place[2] + i) as usize, 2 * heads.kv()).to_vec();
+                row_mut(cache, (place[0] + i) as usize, 2 * heads.kv()).copy_from_slice(&kept);
+            }
         }
         Ok(())
     }
@@ -645,12 +642,12 @@ impl Decode for Reference {
         packed: &Packed<Self>,
         qkv: &Vec<f32>,
         cache: &Vec<f32>,
-        prompts: &Vec<u32>,
+        places: &Vec<u32>,
         out: &mut Vec<f32>,
     ) -> Result<()> {
         let mut spans = Vec::new();
         for (i, end) in packed.starts[..packed.sequences + 1].windows(2).enumerate() {
-            let (first, rows, after) = (prompts[2 * i], prompts[2 * i + 1], end[1]);
+            let (first, rows, after) = (places[4 * i], places[4 * i + 1], end[1]);
             spans.extend((end[0]..after).flat_map(|row| [first, rows - (after - row - 1), 0, 0]));
         }
         self.cache_attention(packed.n, heads, qkv, cache, &spans, out)

@@ -9,6 +9,12 @@ use catamount_search::{Policy, Request, Stream};
 use crate::Failure;
 use crate::profiles::print_profile;
 
+/// A state of 127 letters. It differs from others within its first five, so that there is next to
+/// nothing of its prompt that another's could save.
+fn state(question: u64, round: u64) -> String {
+    format!("{question:0>4}{round}{:0>122}", "")
+}
+
 /// `batch` samples of `new` tokens after prompts of about 128, twice: with their prompts to be
 /// computed, and with them cached.
 pub fn decode(
@@ -34,12 +40,10 @@ pub fn decode(
     for round in 0..4u64 {
         let start = Instant::now();
         for i in 0..batch as u64 {
-            // Distinct states, so that nothing is shared between samples; asked again in the last
-            // round.
-            let state = format!("{:0>127}", i + 100_000 * round.min(2));
             generator.submit(Request {
                 id: i,
-                state,
+                // Asked again in the last round.
+                state: state(i, round.min(2)),
                 samples: 1,
                 stream: Stream::new(round * 1000 + i),
                 urn: None,
@@ -62,10 +66,9 @@ pub fn decode(
     );
     if profiled {
         for i in 0..batch as u64 {
-            let state = format!("{:0>127}", i + 200_000);
             generator.submit(Request {
                 id: i,
-                state,
+                state: state(i, 2),
                 samples: 1,
                 stream: Stream::new(i),
                 urn: None,

@@ -192,6 +192,20 @@ extern "C" __global__ void cache_write(int width, int q, int capacity, const T* 
     else copy_row<1>(kv, qkv + row * width + q, cache + (u64)slot * kv);
 }
 
+// The rows of prompts that are known, from where they are: grid (prompts, stretches).
+extern "C" __global__ void cache_copy(int width, int capacity, const uint4* places, T* cache) {
+    uint4 place = places[blockIdx.x];  // to, rows of the prompt, from, rows to copy
+    if ((u64)max(place.x, place.z) + place.w > (u32)capacity) return;
+    T *to = cache + (u64)place.x * width, *from = cache + (u64)place.z * width;
+    u64 n = (u64)place.w * width, thread = blockIdx.y * blockDim.x + threadIdx.x, threads = gridDim.y * blockDim.x;
+    const int V = 16 / sizeof(T);
+    if (width % V == 0) {
+        for (u64 i = thread; i < n / V; i += threads) ((uint4*)to)[i] = ((const uint4*)from)[i];
+    } else {
+        for (u64 i = thread; i < n; i += threads) to[i] = from[i];
+    }
+}
+
 // LoRA's dropout as an operation of its own, where it cannot be part of the product: to = drop(from), or to += drop(from).
 extern "C" __global__ void dropout(u64 n, u64 key, float p, int add, const T* from, T* to) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;

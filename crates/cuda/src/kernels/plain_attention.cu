@@ -36,6 +36,21 @@ struct Average {
     }
 };
 
+// A query's average over keys of `stride` numbers a row, up to its own, and the values `kv` numbers further on.
+DEVICE Average look(const T* query, const T* k, u64 stride, int kv, int dim, int seen, float scale) {
+    float q[PER_LANE], x[PER_LANE];
+    load_head(query, dim, q);
+    Average average;
+    average.start();
+    for (int j = 0; j < seen; j++) {
+        load_head(k + j * stride, dim, x);
+        float s = dot(q, x) * scale;
+        load_head(k + j * stride + kv, dim, x);
+        average.add(s, x);
+    }
+    return average;
+}
+
 // grid (rows of the longest sequence / warps, heads, sequences)
 extern "C" __global__ void plain_attention(int heads, int kv_heads, int dim, const u32* starts, const T* qkv, T* out, float* lse,
                                            float scale) {
@@ -44,19 +59,25 @@ extern "C" __global__ void plain_attention(int heads, int kv_heads, int dim, con
     if (row >= len) return;
     u64 stride = (u64)(heads + 2 * kv_heads) * dim;
     const T* k = qkv + start * stride + (heads + head / (heads / kv_heads)) * dim;
-    float q[PER_LANE], x[PER_LANE];
-    load_head(qkv + (start + row) * stride + head * dim, dim, q);
-    Average average;
-    average.start();
-    for (int j = 0; j <= row; j++) {
-        load_head(k + j * stride, dim, x);
-        float s = dot(q, x) * scale;
-        load_head(k + j * stride + kv_heads * dim, dim, x);
-        average.add(s, x);
-    }
+    Average average = look(qkv + (start + row) * stride + head * dim, k, stride, kv_heads * dim, dim, row + 1, scale);
     u64 at = (u64)(start + row) * heads + head;
     store_head(out + at * dim, dim, average.acc, 1.0f / average.sum);
     if ((threadIdx.x & 31) == 0) lse[at] = average.top + logf(average.sum);
+}
+
+// The ends of prompts that are in the cache: the same grid.
+extern "C" __global__ void plain_prompt_attention(int heads, int kv_heads, int dim, int capacity, const u32* starts, const T* qkv,
+                                                  const T* cache, const uint4* places, T* out, float scale) {
+    int head = blockIdx.y, start = starts[blockIdx.z], len = starts[blockIdx.z + 1] - start;
+    int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+    if (row >= len) return;
+    uint4 place = places[blockIdx.z];  // its first row, its rows
+    if ((u64)place.x + place.y > (u32)capacity || place.y < (u32)len) return;
+    u64 stride = (u64)(heads + 2 * kv_heads) * dim, past = (u64)2 * kv_heads * dim;
+    const T* k = cache + place.x * past + head / (heads / kv_heads) * dim;
+    const T* query = qkv + (start + row) * stride + head * dim;
+    Average average = look(query, k, past, kv_heads * dim, dim, place.y - len + row + 1, scale);
+    store_head(out + ((u64)(start + row) * heads + head) * dim, dim, average.acc, 1.0f / average.sum);
 }
 
 extern "C" __global__ void plain_query_gradient(int heads, int kv_heads, int dim, const u32* starts, const T* qkv, const T* out,

@@ -1,6 +1,7 @@
 //! Every operation, forward and backward, on random inputs: run on two backends, then compared.
 
 mod adapted;
+mod few;
 mod fp8;
 mod network;
 mod operations;
@@ -11,6 +12,7 @@ use catamount_model::{Backend, Kind};
 use catamount_search::Stream;
 
 pub use adapted::adapted;
+pub use few::{few, few_alone};
 pub use fp8::fp8;
 pub use network::{adapter_training, recording, training};
 pub use operations::operations;

@@ -1,8 +1,8 @@
 //! Single operations.
 
 use catamount_model::{
-    AdamW, Affine, Attended, Backend, Direction, Dropout, Head, HeadGradients, Heads, Inner, Kind,
-    Lora, LoraGradients, Norm, NormInput, Normed, Packed, Scores, Shape, Update,
+    AdamW, Affine, Attended, Backend, Batch, Direction, Dropout, Head, HeadGradients, Heads, Inner,
+    Kind, Lora, LoraGradients, Norm, NormInput, Normed, Packed, Scores, Shape, Update,
 };
 
 use super::{Bench, Results, random, random_indices};
@@ -37,8 +37,9 @@ pub fn operations<B: Backend>(b: &B, most: usize) -> Results {
         Heads { heads: 4, kv_heads: 2, dim: 32 },
         Heads { heads: 2, kv_heads: 1, dim: 80 },
     ] {
-        attention(&mut bench, heads, &[1, 64, 65, 130, 7, 200]);
+        attention(&mut bench, heads, [1, 64, 65, 130, 7, 200]);
         decode(&mut bench, heads);
+        ends(&mut bench, heads);
     }
     for (n, f) in [(70, 96), (33, 37)] {
         swiglu(&mut bench, n, f);
@@ -148,23 +149,24 @@ fn lora<B: Backend>(
     t.keep(format!("{what}: db"), &db);
 }
 
-fn attention<B: Backend>(t: &mut Bench<B>, heads: Heads, lengths: &[u32]) {
+/// Sequences that begin so far on and are so long.
+fn packed<B: Backend>(t: &Bench<B>, sequences: &[(usize, usize)]) -> Packed<B> {
+    let mut batch = Batch::new();
+    sequences.iter().for_each(|&(first, len)| batch.push_end(first, &vec![0; len]));
+    Packed {
+        n: batch.len(),
+        sequences: batch.sequences(),
+        longest: batch.longest(),
+        tokens: t.index(&batch.tokens),
+        positions: t.index(&batch.positions),
+        starts: t.index(&batch.starts),
+    }
+}
+
+fn attention<B: Backend, const N: usize>(t: &mut Bench<B>, heads: Heads, lengths: [usize; N]) {
     let what = format!("{}/{}x{}", heads.heads, heads.kv_heads, heads.dim);
-    let n = lengths.iter().sum::<u32>() as usize;
-    let mut starts = vec![0];
-    starts.extend(lengths.iter().scan(0, |at, len| {
-        *at += len;
-        Some(*at)
-    }));
-    let positions: Vec<u32> = lengths.iter().flat_map(|len| 0..*len).collect();
-    let packed = Packed {
-        n,
-        sequences: lengths.len(),
-        longest: *lengths.iter().max().unwrap() as usize,
-        tokens: t.index(&vec![0; n]),
-        positions: t.index(&positions),
-        starts: t.index(&starts),
-    };
+    let packed = packed(t, &lengths.map(|len| (0, len)));
+    let n = packed.n;
     let mut qkv = t.activation(n * heads.qkv(), 1);
     let table: Vec<f32> = (0..200 * heads.dim)
         .map(|i| {
@@ -232,6 +234,51 @@ fn decode<B: Backend>(t: &mut Bench<B>, heads: Heads) {
     // The second row is padding: its result is nobody's business.
     rows.drain(heads.q()..2 * heads.q());
     t.results.push((format!("cache_attention {what}"), rows));
+}
+
+/// The ends of three prompts, the first of which begins like another one; and the same with all of
+/// each prompt as its end, which has to give the same bits.
+fn ends<B: Backend>(t: &mut Bench<B>, heads: Heads) {
+    let what = format!("{}/{}x{}", heads.heads, heads.kv_heads, heads.dim);
+    // Beginnings that are no multiple of anything, more than a block of queries, of keys.
+    let (lengths, known, at) = ([300usize, 130, 2], [201usize, 1, 0], 400u32);
+    let (width, n) = (heads.qkv(), lengths.iter().sum::<usize>());
+    let numbers = t.host(&t.activation(n * width, 1));
+    let mut results = Vec::new();
+    for known in [known, [0; 3]] {
+        // Rows that are known only from elsewhere, and rubbish where they will be copied.
+        let mut cache = t.output((at as usize + n) * 2 * heads.kv(), Kind::Activation);
+        let all = t.tensor(&numbers, Kind::Activation);
+        let slots: Vec<u32> =
+            (0..n as u32).map(|row| if row < known[0] as u32 { row } else { at + row }).collect();
+        t.b.cache_write(n, heads, &all, &t.index(&slots), &mut cache).unwrap();
+        let (mut places, mut rows, mut sequences, mut first) = (vec![], vec![], vec![], 0);
+        for (i, (len, known)) in lengths.iter().zip(known).enumerate() {
+            let copied = if i == 0 { known as u32 } else { 0 };
+            places.extend([at + first as u32, *len as u32, 0, copied]);
+            rows.extend_from_slice(&numbers[(first + known) * width..(first + len) * width]);
+            sequences.push((known, len - known));
+            first += len;
+        }
+        // A sequence of padding, as batches of one shape have it.
+        sequences.push((0, 0));
+        places.extend([0; 4]);
+        let (places, rows) = (t.index(&places), t.tensor(&rows, Kind::Activation));
+        let packed = packed(t, &sequences);
+        t.b.cache_copy(4, heads, &places, &mut cache).unwrap();
+        let mut out = t.output(packed.n * heads.q(), Kind::Activation);
+        t.b.prompt_attention(heads, &packed, &rows, &cache, &places, &mut out).unwrap();
+        results.push(t.host(&out));
+    }
+    let (whole, ends) = (results.pop().unwrap(), results.pop().unwrap());
+    let (mut from, mut first, q) = (0, 0, heads.q());
+    for (len, known) in lengths.iter().zip(known) {
+        let (end, same) = (&ends[from * q..], &whole[(first + known) * q..(first + len) * q]);
+        assert_eq!(&end[..same.len()], same, "{what}: the end of {len} tokens, {known} known");
+        from += len - known;
+        first += len;
+    }
+    t.results.push((format!("prompt_attention {what}"), ends));
 }
 
 fn swiglu<B: Backend>(t: &mut Bench<B>, n: usize, f: usize) {

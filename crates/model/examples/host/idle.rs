@@ -116,6 +116,22 @@ impl Decode for Idle {
         Ok(())
     }
 
+    fn cache_copy(&self, _: usize, _: Heads, (): &(), _: &mut usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn prompt_attention(
+        &self,
+        _: Heads,
+        _: &Packed<Self>,
+        _: &usize,
+        _: &usize,
+        (): &(),
+        _: &mut usize,
+    ) -> Result<()> {
+        Ok(())
+    }
+
     fn sample(&self, _: usize, _: &usize, _: Sampling, draws: &mut Draws) -> Result<()> {
         let started = Instant::now();
         let mut scarce_in = self.scarce_in.lock().expect("one thread");

@@ -1,7 +1,7 @@
 //! What only sampling needs: rows by index, the key/value cache, drawing tokens.
 
 use super::{Heads, Memory, Packed};
-use crate::{Draws, Error, Result, Sampling};
+use crate::{Draws, Result, Sampling};
 
 /// Where one decoded row finds its past: two runs of rows in the cache. The prefix is shared by the
 /// samples of one state; the own run ends with the row being decoded. A row with both lengths zero
@@ -16,6 +16,26 @@ pub struct Span {
     pub own: u32,
     /// Rows of the sample's own tokens, the current one included.
     pub own_len: u32,
+}
+
+/// Where a prompt is in the cache as far as it is computed, and what of it is copied there first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// First cache row of the prompt.
+    pub first: u32,
+    /// Its rows, those that are being computed included.
+    pub rows: u32,
+    /// First cache row of the prompt that begins alike.
+    pub source: u32,
+    /// Rows to copy from there.
+    pub known: u32,
+}
+
+impl Place {
+    /// As an index has it.
+    pub fn numbers(self) -> [u32; 4] {
+        [self.first, self.rows, self.source, self.known]
+    }
 }
 
 /// Operations of decoding.
@@ -65,41 +85,29 @@ pub trait Decode: Memory {
         spans: &Self::Index,
         out: &mut Self::Tensor,
     ) -> Result<()>;
-    /// Whether prompts can begin with rows that are in the cache already, at the same results to
-    /// the last bit. The next two operations are for these.
-    fn shares_prompts(&self) -> bool {
-        false
-    }
-    /// Copies `len` rows of one layer's cache to others, which they do not overlap.
+    /// Copies the beginnings of prompts from others: for each of so many sequences, the rows that
+    /// its [`Place`], as four numbers, says are known. No row that is copied is also written.
     fn cache_copy(
         &self,
+        sequences: usize,
         heads: Heads,
-        len: usize,
-        from: u32,
-        to: u32,
+        places: &Self::Index,
         cache: &mut Self::Tensor,
-    ) -> Result<()> {
-        let _ = (heads, len, from, to, cache);
-        Err(not_shared())
-    }
+    ) -> Result<()>;
     /// Attention of the ends of prompts, whose beginnings are in the cache: sequence `i` of
-    /// `packed` is the last rows of the `prompts[2 i + 1]` rows that the cache has from
-    /// `prompts[2 i]` on, its own keys and values included.
+    /// `packed` is the last rows of those that the cache has at place `i`, its own keys and values
+    /// included. A row has the same bits wherever its sequence begins.
     fn prompt_attention(
         &self,
         heads: Heads,
         packed: &Packed<Self>,
         qkv: &Self::Tensor,
         cache: &Self::Tensor,
-        prompts: &Self::Index,
+        places: &Self::Index,
         out: &mut Self::Tensor,
     ) -> Result<()>
     where
-        Self: Sized,
-    {
-        let _ = (heads, packed, qkv, cache, prompts, out);
-        Err(not_shared())
-    }
+        Self: Sized;
     /// Draws one token for each row of `draws` from the same row of `logits` (`[n, vocab]`): the
     /// token whose interval of the cumulative distribution, most probable set first cut to `top_p`,
     /// holds the row's uniform number. In that distribution the row's scarce tokens come after the
@@ -112,9 +120,4 @@ pub trait Decode: Memory {
         sampling: Sampling,
         draws: &mut Draws,
     ) -> Result<()>;
-}
-
-/// A device that always computes prompts whole was asked not to.
-fn not_shared() -> Error {
-    Error::Input("this device computes prompts whole; see shares_prompts".into())
 }

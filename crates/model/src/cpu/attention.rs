@@ -143,13 +143,13 @@ pub fn ends(
     starts: &[u32],
     qkv: &[f32],
     cache: &[f32],
-    prompts: &[u32],
+    places: &[u32],
     out: &mut [f32],
 ) {
     let (dim, capacity) = (heads.dim, cache.len() / (2 * heads.kv()));
     let out = Shared::new(out);
     each(worth_it(heads, starts), &tasks(heads, starts), |task| {
-        let [first, rows] = [0, 1].map(|i| prompts[2 * task.sequence + i] as usize);
+        let [first, rows] = [0, 1].map(|i| places[4 * task.sequence + i] as usize);
         let plane = |p: usize| &cache[(p * capacity + first) * dim..][..rows * dim];
         let (keys, values) = (plane(task.kv), plane(heads.kv_heads + task.kv));
         let past = Past { keys, values, stride: dim, known: rows - task.len };

@@ -22,11 +22,14 @@ pub fn write(n: usize, heads: Heads, qkv: &[f32], slots: &[u32], cache: &mut [f3
     }
 }
 
-/// Copies `len` rows from one place to another.
-pub fn copy(heads: Heads, len: usize, from: usize, to: usize, cache: &mut [f32]) {
-    let capacity = cache.len() / (2 * heads.kv());
-    for plane in cache.chunks_exact_mut(capacity * heads.dim) {
-        plane.copy_within(from * heads.dim..(from + len) * heads.dim, to * heads.dim);
+/// Copies what is known of prompts; see [`crate::Decode::cache_copy`].
+pub fn copy(heads: Heads, places: &[u32], cache: &mut [f32]) {
+    let (dim, capacity) = (heads.dim, cache.len() / (2 * heads.kv()));
+    for place in places.chunks_exact(4).filter(|place| place[3] > 0) {
+        let [to, from, known] = [place[0], place[2], place[3]].map(|rows| rows as usize * dim);
+        for plane in cache.chunks_exact_mut(capacity * dim) {
+            plane.copy_within(from..from + known, to);
+        }
     }
 }
 

@@ -361,19 +361,14 @@ impl Decode for Cpu {
         Ok(())
     }
 
-    fn shares_prompts(&self) -> bool {
-        true
-    }
-
     fn cache_copy(
         &self,
+        sequences: usize,
         heads: Heads,
-        len: usize,
-        from: u32,
-        to: u32,
+        places: &Vec<u32>,
         cache: &mut CpuTensor,
     ) -> Result<()> {
-        cache::copy(heads, len, from as usize, to as usize, cache.change());
+        cache::copy(heads, &places[..4 * sequences], cache.change());
         Ok(())
     }
 
@@ -383,11 +378,11 @@ impl Decode for Cpu {
         packed: &Packed<Self>,
         qkv: &CpuTensor,
         cache: &CpuTensor,
-        prompts: &Vec<u32>,
+        places: &Vec<u32>,
         out: &mut CpuTensor,
     ) -> Result<()> {
         let starts = &packed.starts[..packed.sequences + 1];
-        attention::ends(heads, starts, &qkv.data, &cache.data, prompts, out.change());
+        attention::ends(heads, starts, &qkv.data, &cache.data, places, out.change());
         Ok(())
     }
 

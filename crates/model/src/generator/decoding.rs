@@ -115,10 +115,6 @@ impl<B: Backend> Decoding<B> {
         })
     }
 
-    pub fn is_fixed(&self) -> bool {
-        self.fixed.is_some()
-    }
-
     /// Rows of every step, where they are fixed: another number may have other rounding.
     pub fn fixed_rows(&self) -> Option<usize> {
         self.fixed

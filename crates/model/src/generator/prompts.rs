@@ -1,70 +1,84 @@
 //! Computing prompts: many states together, their keys and values left in the cache. A state
-//! shares most of its text with the one that it came from; where the device can, what a prompt has
-//! in common with one in the cache is copied and only the rest is computed.
+//! shares most of its text with the one that it came from; what a prompt has in common with one in
+//! the cache is copied and only the rest is computed.
 //!
-//! Where a backend pads its decoding steps, another batch shape may round differently. A prompt is
-//! then always computed in a batch of the same number of rows, which depends on its own length
-//! alone, so that the company it is in changes nothing; and since the shapes are few, they can be
-//! recorded.
+//! Where a backend pads its decoding steps, another batch shape may round differently. Prompts are
+//! then always computed in batches of one number of rows, long ones in pieces, so that neither
+//! their company nor what was known of them changes anything; and since the shapes are few, they
+//! can be recorded.
 
 use crate::forward::Attend;
 use crate::prefix::Prefix;
-use crate::{Activations, Backend, Batch, Cache, Keep, Model, Result};
+use crate::{Activations, Backend, Batch, Cache, Keep, Model, Place, Result};
 
-/// Rows that prompts are computed in. A small model is done with a few thousand in the time it
-/// takes to launch them.
-fn chunk(parameters: u64) -> usize {
+/// Rows that prompts are computed in, where these are fixed. A small model is done with a few
+/// thousand in the time it takes to launch them.
+pub(super) fn fixed_rows(parameters: u64) -> usize {
     if parameters < 50_000_000 { 2048 } else { 1024 }
 }
 
 /// Prompts gathered to be computed together.
 struct Gathered {
-    /// Rows they are computed in.
-    rows: usize,
     batch: Batch,
     slots: Vec<u32>,
-    /// For each, where the whole prompt is in the cache: its first row and its rows.
-    places: Vec<u32>,
+    places: Vec<Place>,
+}
+
+impl Gathered {
+    /// Whether one of them takes its beginning from rows of this place.
+    fn takes_from(&self, place: Prefix) -> bool {
+        self.places.iter().any(|gathered| {
+            let before = gathered.source + gathered.known <= place.first;
+            let after = place.first + place.len <= gathered.source;
+            gathered.known > 0 && !before && !after
+        })
+    }
+
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.slots.clear();
+        self.places.clear();
+    }
 }
 
 /// Computes prompts.
 pub(super) struct Prompts<B: Backend> {
     acts: Activations<B>,
     slots: B::Index,
-    /// Where whole prompts are in the cache, if beginnings are taken from there.
-    places: Option<B::Index>,
-    /// Rows of the smallest batch; the others are twice, four times... as long.
-    chunk: usize,
-    /// Whether shapes are kept fixed.
+    places: B::Index,
+    /// Rows of a batch: of each, if shapes are fixed, or of the largest.
+    rows: usize,
     fixed: bool,
-    gathered: Vec<Gathered>,
+    gathered: Gathered,
     /// Key of the first recording; the low 32 bits are free.
     recording: u64,
 }
 
 impl<B: Backend> Prompts<B> {
-    /// Plans the buffers for prompts of up to `longest` tokens.
-    pub fn new(model: &Model<B>, longest: usize, fixed: bool, recording: u64) -> Result<Self> {
-        let chunk = if fixed { chunk(model.config.parameters()) } else { longest.max(512) };
-        let capacity = rows(chunk, longest);
-        let acts = Activations::new(model, capacity, Keep::Nothing)?;
+    /// Plans the buffers for prompts of up to `longest` tokens; `fixed` is the rows of every batch,
+    /// a power of two of at least 16.
+    pub fn new(
+        model: &Model<B>,
+        longest: usize,
+        fixed: Option<usize>,
+        recording: u64,
+    ) -> Result<Self> {
+        let rows = fixed.unwrap_or(longest.max(512));
         let b = &model.backend;
-        // Of fixed shapes, how much of a prompt is known would make another.
-        let shares = b.shares_prompts() && !fixed;
-        let places = if shares { Some(b.indices(2 * capacity)?) } else { None };
         Ok(Prompts {
-            acts,
-            slots: b.indices(capacity)?,
-            places,
-            chunk,
-            fixed,
-            gathered: Vec::new(),
+            acts: Activations::new(model, rows, Keep::Nothing)?,
+            slots: b.indices(rows)?,
+            places: b.indices(4 * rows)?,
+            rows,
+            fixed: fixed.is_some(),
+            gathered: Gathered { batch: Batch::new(), slots: Vec::new(), places: Vec::new() },
             recording,
         })
     }
 
     /// Adds a prompt whose keys and values belong at this place of the cache, and of which rows
-    /// elsewhere in the cache are the beginning. What is full is queued on the device.
+    /// elsewhere in the cache are the beginning. What is full is queued on the device. Returns how
+    /// many of the prompt's tokens need not be computed.
     pub fn push(
         &mut self,
         model: &Model<B>,
@@ -72,40 +86,29 @@ impl<B: Backend> Prompts<B> {
         tokens: &[u32],
         place: Prefix,
         known: Prefix,
-    ) -> Result<()> {
-        let known_len = if self.places.is_some() { known.len as usize } else { 0 };
-        if known_len > 0 {
-            for layer in &mut cache.layers {
-                let (heads, to) = (model.config.heads, place.first);
-                model.backend.cache_copy(heads, known_len, known.first, to, layer)?;
+    ) -> Result<usize> {
+        // The last one is, in any case: a sequence without rows would have no place in a batch.
+        let copied = (known.len as usize).min(tokens.len().saturating_sub(1));
+        // Room may have been made where a prompt of this batch begins to be copied from.
+        if self.gathered.takes_from(place) {
+            self.finish(model, cache)?;
+        }
+        let mut at = copied;
+        while at < tokens.len() {
+            let piece = &tokens[at..tokens.len().min(at + self.rows)];
+            if self.gathered.batch.len() + piece.len() > self.rows {
+                self.finish(model, cache)?;
             }
+            let Gathered { batch, slots, places } = &mut self.gathered;
+            let (first, source) = (place.first, known.first);
+            slots.extend(first + at as u32..first + (at + piece.len()) as u32);
+            // What is copied is copied with the first piece.
+            let copy = if at == copied { copied as u32 } else { 0 };
+            batch.push_end(at, piece);
+            at += piece.len();
+            places.push(Place { first, rows: at as u32, source, known: copy });
         }
-        let tokens = &tokens[known_len..];
-        if tokens.is_empty() {
-            return Ok(());
-        }
-        let rows = rows(self.chunk, tokens.len());
-        let at = match self.gathered.iter().position(|g| g.rows == rows) {
-            Some(at) => at,
-            None => {
-                let (slots, places) = (Vec::new(), Vec::new());
-                self.gathered.push(Gathered { rows, batch: Batch::new(), slots, places });
-                self.gathered.len() - 1
-            }
-        };
-        if self.gathered[at].batch.len() + tokens.len() > rows {
-            self.run(model, cache, at)?;
-        }
-        let gathered = &mut self.gathered[at];
-        gathered.batch.push_end(known_len, tokens);
-        gathered.slots.extend(place.first + known_len as u32..place.first + place.len);
-        gathered.places.extend([place.first, place.len]);
-        Ok(())
-    }
-
-    /// Queues the rest on the device.
-    pub fn finish(&mut self, model: &Model<B>, cache: &mut Cache<B>) -> Result<()> {
-        (0..self.gathered.len()).try_for_each(|at| self.run(model, cache, at))
+        Ok(copied)
     }
 
     /// Forgets what was gathered.
@@ -113,8 +116,9 @@ impl<B: Backend> Prompts<B> {
         self.gathered.clear();
     }
 
-    fn run(&mut self, model: &Model<B>, cache: &mut Cache<B>, at: usize) -> Result<()> {
-        let Gathered { rows, batch, slots, places } = &mut self.gathered[at];
+    /// Queues what was gathered on the device.
+    pub fn finish(&mut self, model: &Model<B>, cache: &mut Cache<B>) -> Result<()> {
+        let Gathered { batch, slots, places } = &mut self.gathered;
         if batch.is_empty() {
             return Ok(());
         }
@@ -126,44 +130,28 @@ impl<B: Backend> Prompts<B> {
             // How many sequences there may be and how long only sets how many blocks are launched;
             // a few sizes of each, so that there are few recordings.
             let packed = &mut acts.packed;
-            packed.n = *rows;
+            packed.n = self.rows;
             packed.sequences = packed.sequences.next_power_of_two().max(16);
-            packed.longest = packed.longest.next_power_of_two().clamp(64, *rows);
+            packed.longest = packed.longest.next_power_of_two().max(64).min(self.rows);
             let mut starts = std::mem::take(&mut batch.starts);
             starts.resize(packed.sequences + 1, batch.tokens.len() as u32);
             b.upload_indices(&starts, &mut packed.starts)?;
-            slots.resize(*rows, u32::MAX);
+            slots.resize(self.rows, u32::MAX);
+            places.resize(packed.sequences, Place::default());
             let [sequences, longest] =
                 [packed.sequences, packed.longest].map(|size| u64::from(size.trailing_zeros()));
-            key = Some(
-                self.recording
-                    | 1 << 31
-                    | (*rows / self.chunk) as u64
-                    | sequences << 8
-                    | longest << 16,
-            );
+            key = Some(self.recording | 1 << 31 | sequences << 8 | longest << 16);
         }
+        let numbers: Vec<u32> = places.iter().flat_map(|place| place.numbers()).collect();
         b.upload_indices(slots, &mut self.slots)?;
-        if let Some(index) = &mut self.places {
-            b.upload_indices(places, index)?;
-        }
-        let (at, whole) = (&self.slots, &self.places);
-        let mut body = || match whole {
-            Some(prompts) => model.run(acts, &mut Attend::Ends { cache, slots: at, prompts }),
-            None => model.run(acts, &mut Attend::Prefill { cache, slots: at }),
-        };
+        b.upload_indices(&numbers, &mut self.places)?;
+        let (slots, places) = (&self.slots, &self.places);
+        let mut body = || model.run(acts, &mut Attend::Ends { cache, slots, places });
         match key {
             Some(key) => b.replay(key, &mut body)?,
             None => body()?,
         }
-        batch.clear();
-        slots.clear();
-        places.clear();
+        self.gathered.clear();
         Ok(())
     }
-}
-
-/// Rows of the batch that a prompt of `len` tokens is computed in.
-fn rows(chunk: usize, len: usize) -> usize {
-    chunk * len.div_ceil(chunk).next_power_of_two()
 }

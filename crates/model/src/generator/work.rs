@@ -14,8 +14,7 @@ pub struct Work {
     pub prompts: u64,
     /// Their tokens.
     pub prompt_tokens: u64,
-    /// So many of these were in the cache before, at the beginning of another prompt; a device
-    /// that shares no prompts computes them again.
+    /// So many of these were in the cache before, at the beginning of another prompt, and copied.
     pub known_tokens: u64,
     /// Time in which a step was queued on the device or computed there.
     pub device: Duration,

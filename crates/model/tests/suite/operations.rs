@@ -306,10 +306,10 @@ fn ends_of_prompts() {
     let mut cache = zeros((at as usize + n) * 2 * heads.kv());
     let slots: Vec<u32> = (0..n as u32).map(|i| if i < 290 { i } else { at + i }).collect();
     CPU.cache_write(n, heads, &tensor(&qkv), &slots, &mut cache).unwrap();
-    CPU.cache_copy(heads, 290, 0, at, &mut cache).unwrap();
-    let (mut ends, mut rows, mut prompts, mut first) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    CPU.cache_copy(1, heads, &vec![at, 300, 0, 290], &mut cache).unwrap();
+    let (mut ends, mut rows, mut places, mut first) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for (len, known) in lengths.iter().zip(known) {
-        prompts.extend([at + first as u32, *len as u32]);
+        places.extend([at + first as u32, *len as u32, 0, 0]);
         rows.extend(first + known..first + len);
         ends.extend_from_slice(&qkv[(first + known) * width..(first + len) * width]);
         first += len;
@@ -317,7 +317,7 @@ fn ends_of_prompts() {
     let lens: Vec<usize> = lengths.iter().zip(known).map(|(len, known)| len - known).collect();
     let mut out = zeros(rows.len() * heads.q());
     let p = packed(&lens);
-    CPU.prompt_attention(heads, &p, &tensor(&ends), &cache, &prompts, &mut out).unwrap();
+    CPU.prompt_attention(heads, &p, &tensor(&ends), &cache, &places, &mut out).unwrap();
     let (out, whole) = (host(&out), host(&whole));
     for (out, row) in out.chunks_exact(heads.q()).zip(&rows) {
         assert_eq!(out, &whole[row * heads.q()..][..heads.q()], "row {row}");
@@ -325,11 +325,11 @@ fn ends_of_prompts() {
 
     let mut plain = vec![0.0; (at as usize + n) * 2 * heads.kv()];
     Reference.cache_write(n, heads, &qkv, &slots, &mut plain).unwrap();
-    Reference.cache_copy(heads, 290, 0, at, &mut plain).unwrap();
+    Reference.cache_copy(1, heads, &vec![at, 300, 0, 290], &mut plain).unwrap();
     let mut wanted = vec![0.0; out.len()];
     let Packed { n, sequences, longest, tokens, positions, starts } = p;
     let p = Packed::<Reference> { n, sequences, longest, tokens, positions, starts };
-    Reference.prompt_attention(heads, &p, &ends, &plain, &prompts, &mut wanted).unwrap();
+    Reference.prompt_attention(heads, &p, &ends, &plain, &places, &mut wanted).unwrap();
     for (a, b) in out.iter().zip(&wanted) {
         assert!((a - b).abs() < 1e-5, "{a}, and {b} of the reference");
     }
