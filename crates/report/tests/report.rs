@@ -288,7 +288,12 @@ fn what_to_deploy_is_corrected_for_the_choice() {
     let advice = |objectives: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         for objective in objectives {
-            let proved = if *objective == "bfs" { 17 } else { 10 };
+            let proved = match *objective {
+                "bfs" | "ce+distinct" => 17,
+                "bfs+distinct" => 18,
+                "ua+distinct" => 30,
+                _ => 10,
+            };
             let records: Vec<Record> = (0..40)
                 .map(|i| {
                     let outcome = if i < proved { Outcome::Proved } else { Outcome::Budget };
@@ -307,6 +312,34 @@ fn what_to_deploy_is_corrected_for_the_choice() {
     assert!(advice(&["ce", "bfs"]).contains("over CE"));
     let best_of_four = advice(&["ce", "bfs", "ua", "pass", "rdfs"]);
     assert!(best_of_four.contains("nothing is better"), "{best_of_four}");
+    // Cross-entropy is as good as what is not better for sure, and simpler.
+    let simplest = advice(&["ce", "ce+distinct", "bfs+distinct"]);
+    assert!(simplest.contains("under BFS CE, distinct samples: 42.5"), "{simplest}");
+    let better = advice(&["ce", "ce+distinct", "ua+distinct"]);
+    assert!(better.contains("under BFS UA, distinct samples: 75.0"), "{better}");
+}
+
+/// What a search that was stopped had done by then is what is easy.
+#[test]
+fn the_rate_of_a_part_is_not_the_highest() {
+    let dir = tempfile::tempdir().unwrap();
+    let cell = |objective: &str, searched: usize, proved: usize| {
+        let outcome = |i| if i < proved { Outcome::Proved } else { Outcome::Budget };
+        let tactics = |i| if i < proved { demonstrated(&theorem(i)) } else { Vec::new() };
+        let one = |i| Record {
+            outcome: outcome(i),
+            tactics: tactics(i),
+            ..record(&theorem(i), objective, "bfs", 16, 1)
+        };
+        let records: Vec<Record> = (0..searched).map(one).collect();
+        write_cell(&dir.path().join("cells"), &manifest(objective, "bfs", 16, 1, 40), &records);
+    };
+    cell("ce", 40, 20);
+    cell("bfs", 10, 10);
+    report(dir.path()).unwrap();
+    let page = read(dir.path().join("report/report.md"));
+    let highest = page.lines().find(|line| line.contains("highest rate")).unwrap();
+    assert!(highest.contains("50.0") && highest.contains("CE under BFS"), "{highest}");
 }
 
 /// Seeds with pools of their own: what is missing of them is marked, and the caption counts all.

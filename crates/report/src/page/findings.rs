@@ -88,11 +88,22 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     out
 }
 
+/// Those whose searches are all completed, or all where none is: what is searched first is what is
+/// proved soon, so that the rate of a part is too high.
+fn complete(groups: Vec<&Group>) -> Vec<&Group> {
+    let done = |g: &&Group| {
+        let (completed, planned) = g.searches();
+        completed >= planned
+    };
+    if groups.iter().any(done) { groups.into_iter().filter(done).collect() } else { groups }
+}
+
 /// The highest rate, and everything that reached it.
 fn highest(groups: &[&Group], budget: u64) -> Option<String> {
     // With fewer seeds a rate is one of other theorems.
     let seeds = groups.iter().map(|g| g.cells.len()).max()?;
-    let groups: Vec<&Group> = groups.iter().copied().filter(|g| g.cells.len() == seeds).collect();
+    let groups = groups.iter().copied().filter(|g| g.cells.len() == seeds).collect();
+    let groups = complete(groups);
     let first = groups.iter().max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))?;
     let rate = first.rate();
     if rate.rate == 0.0 {
@@ -120,7 +131,8 @@ fn losses(count: usize) -> String {
     format!("{count} {}", if count == 1 { "loss" } else { "losses" })
 }
 
-/// What to do: the best row under each strategy, beside the control where it is better for sure.
+/// What to do: the best row under each strategy, or the simplest that is not worse for sure, beside
+/// the control where it is better for sure.
 /// The best is chosen on the theorems that it is then compared on, so that p is corrected for every
 /// row it was chosen from.
 fn to_deploy(run: &Run, budget: u64) -> Option<String> {
@@ -132,8 +144,8 @@ fn to_deploy(run: &Run, budget: u64) -> Option<String> {
             (&g.strategy, g.budget) == (&strategy, budget)
                 && g.cells.keys().eq(control.cells.keys())
         };
-        let rows: Vec<_> = run.groups.iter().filter(alike).collect();
-        let best = *rows.iter().max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))?;
+        let rows = complete(run.groups.iter().filter(alike).collect());
+        let best = simplest(&rows, best_of(rows.iter().copied())?);
         let mut chosen = None;
         for row in rows.iter().filter(|row| row.objective != control.objective) {
             let Some(compared) = row.against(control) else { continue };
@@ -166,6 +178,18 @@ fn to_deploy(run: &Run, budget: u64) -> Option<String> {
     }
     let many = run.objectives().len() > 1 && !advice.is_empty();
     many.then(|| format!("What to deploy at N = {budget}: {}.", advice.join("; ")))
+}
+
+fn best_of<'a>(rows: impl Iterator<Item = &'a Group>) -> Option<&'a Group> {
+    rows.max_by(|a, b| a.rate().rate.total_cmp(&b.rate().rate))
+}
+
+/// The best row of cross-entropy, however it is sampled, unless another is better for sure: it
+/// needs no objective.
+fn simplest<'a>(rows: &[&'a Group], best: &'a Group) -> &'a Group {
+    let plain = best_of(rows.iter().copied().filter(|row| row.objective.is_control()));
+    let better = |plain: &Group| best.against(plain).is_some_and(|compared| compared.p < 0.05);
+    plain.filter(|plain| !better(plain)).unwrap_or(best)
 }
 
 /// What training for the search adds where both models are sampled in the same way.
