@@ -16,5 +16,5 @@ pub use lean::{Tracing, trace_corpus, trace_lean};
 pub use library::{LeanLimits, Library, database_path, find_corpora, find_corpus};
 pub use making::{Making, Progress, Summary};
 pub use metamath::Extracting;
-pub use reopen::{Elsewhere, Trust, reopen};
+pub use reopen::{Elsewhere, Reopened, Trust, reopen};
 pub use source::{Source, load};

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use catamount_lean::{Host, Kernel, Lean, Options};
 use catamount_metamath::{Database, Metamath};
-use catamount_search::{Environment, Setup};
+use catamount_search::{Environment, Identity, Setup};
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
@@ -44,6 +45,21 @@ impl Default for Trust {
     }
 }
 
+/// A prover that is open again.
+#[derive(Clone)]
+pub struct Reopened {
+    /// The prover, which waits longer for a proof than the search did.
+    pub environment: Arc<dyn Environment>,
+    /// What it is by content, with the limits that the search had.
+    pub identity: Identity,
+}
+
+impl Reopened {
+    fn new(environment: impl Environment + 'static) -> Self {
+        Reopened { identity: environment.identity(), environment: Arc::new(environment) }
+    }
+}
+
 /// Opens a prover as it was set up, as far as that is where its library is, what it imports and
 /// what limits it: the rest is `trust`. What is no longer where it was is looked for by its name in
 /// `near`, the folder that the log is in. Whether it is still the same is for the caller to
@@ -53,7 +69,7 @@ pub fn reopen(
     elsewhere: &Elsewhere,
     trust: &Trust,
     near: &Path,
-) -> Result<Arc<dyn Environment>> {
+) -> Result<Reopened> {
     match setup.prover.as_str() {
         catamount_metamath::PROVER => {
             let settings: catamount_metamath::Settings = settings(setup)?;
@@ -63,15 +79,30 @@ pub fn reopen(
                 None => database_path(&recorded).map_err(|_| gone(&recorded, "--database"))?,
             };
             let database = Database::open(path)?.allowing_unproved(trust.unproved);
-            Ok(Arc::new(Metamath::new(database)))
+            Ok(Reopened::new(Metamath::new(database)))
         }
         catamount_lean::PROVER => {
             let options = options(settings(setup)?, elsewhere, trust, near)?;
-            Ok(Arc::new(Lean::new(options)?))
+            let identity = options.identity()?;
+            let environment = Arc::new(Lean::new(patient(options))?);
+            Ok(Reopened { environment, identity })
         }
         other => Err(Error::Setup {
             reason: format!("there is no prover `{other}`; was this made by a newer version?"),
         }),
+    }
+}
+
+/// With ten minutes for everything at least: a proof may have been found on a faster machine, where
+/// its tactics were done within the recorded limits.
+fn patient(recorded: Options) -> Options {
+    let at_least = |limit: Duration| limit.max(Duration::from_secs(600));
+    Options {
+        request_limit: at_least(recorded.request_limit),
+        file_limit: at_least(recorded.file_limit),
+        start_limit: at_least(recorded.start_limit),
+        check_limit: at_least(recorded.check_limit),
+        ..recorded
     }
 }
 
@@ -189,6 +220,16 @@ mod tests {
         let opened = options(recorded, &elsewhere, &trust, near.path()).unwrap();
         assert_eq!((opened.allowed_axioms, opened.confine), (trust.axioms, false));
         assert_eq!(opened.kernel, Kernel::Nanoda);
+    }
+
+    #[test]
+    fn a_proof_is_waited_for_longer_than_the_search_waited() {
+        let minute = Duration::from_secs(60);
+        let recorded = Options { request_limit: minute, check_limit: minute, ..Options::default() };
+        let waits = patient(recorded);
+        for limit in [waits.request_limit, waits.file_limit, waits.start_limit, waits.check_limit] {
+            assert!(limit >= 10 * minute, "{limit:?}");
+        }
     }
 
     #[test]

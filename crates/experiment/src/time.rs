@@ -135,8 +135,8 @@ pub(crate) fn tables(plan: &Plan, folder: &Path) -> String {
              threads busy |\n\
              |---|---|---|---|---|---|---|---|\n";
     text += &cells;
-    text += "\nKnown: tokens that another prompt in the cache began with; a processor computes \
-             only the others.\n\n\
+    text += "\nKnown: tokens that another prompt in the cache began with; only the others are \
+             computed.\n\n\
              | model | sampling s | device busy | decoding steps | rows a step | tokens/s | \
      prompts | tokens a prompt | of these known |\n\
              |---|---|---|---|---|---|---|---|---|\n";

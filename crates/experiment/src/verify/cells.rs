@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use catamount_base::{Progress, causes};
-use catamount_data::reopen;
+use catamount_data::{Reopened, reopen};
 use catamount_evaluate::driver::Job;
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_evaluate::{Log, Theorems};
@@ -17,7 +16,7 @@ use rayon::prelude::*;
 use super::{Verification, Verified};
 
 /// A prover, or why it could not be opened.
-type Opened = Result<Arc<dyn Environment>, String>;
+type Opened = Result<Reopened, String>;
 
 /// The provers that logs were made with, each opened once.
 pub(super) struct Provers<'a> {
@@ -33,11 +32,11 @@ impl<'a> Provers<'a> {
     /// Those that were opened, in words.
     pub fn described(&self) -> Vec<String> {
         let opened = self.open.iter().filter_map(|(_, opened)| opened.as_ref().ok());
-        opened.map(|environment| environment.describe()).collect()
+        opened.map(|prover| prover.environment.describe()).collect()
     }
 
     /// The prover of a log; none if nobody wants one, or why there is none.
-    fn of(&mut self, log: &Log) -> Result<Option<Arc<dyn Environment>>, String> {
+    fn of(&mut self, log: &Log) -> Result<Option<Reopened>, String> {
         if !self.how.replay {
             return Ok(None);
         }
@@ -76,16 +75,16 @@ impl<'a> Provers<'a> {
             failures.push(wrong(format!("no result for {count} of its theorems, such as {first}")));
         }
         match (theorems(folder, path, &log), self.of(&log)) {
-            (Ok(theorems), Ok(Some(environment))) => {
+            (Ok(theorems), Ok(Some(prover))) => {
                 let manifest = log.manifest.as_ref().map(|manifest| &manifest.identity.environment);
-                let now = environment.identity();
-                for (part, was, is) in manifest.map(|old| old.differences(&now)).unwrap_or_default()
+                let now = &prover.identity;
+                for (part, was, is) in manifest.map(|old| old.differences(now)).unwrap_or_default()
                 {
                     failures.push(wrong(format!(
                         "searched with another {part} ({was}) than the prover has now ({is})"
                     )));
                 }
-                let (proofs, refused) = self.replay(&log, &theorems, environment.as_ref());
+                let (proofs, refused) = self.replay(&log, &theorems, prover.environment.as_ref());
                 checked += proofs;
                 failures.extend(refused.into_iter().map(wrong));
             }
