@@ -41,6 +41,28 @@ done
 echo "### all weights against LoRA, cross-entropy, Pass@N"
 catamount compare lora-paper/cells/ce-pass-n1024.jsonl full-paper/cells/ce-pass-n1024.jsonl \
   --budget $budgets
+echo "### every row: searches that both completed, of 300 theorems"
+for strategy in pass bfs dfs rdfs vdfs mcts; do
+  row() { echo "all-rows/cells/$1-$strategy-n1024.jsonl"; }
+  for pair in "ce ce+t1.2" "ce ce+distinct" "ce+t1.2 ce+distinct" "ce+t1.2 matched+fitted+distinct" \
+    "ce+distinct matched+fitted+distinct"; do
+    read -r one other <<< "$pair"
+    # What of BFS was done when time ended is what had been proved by then.
+    [ "$strategy $other" = "bfs matched+fitted+distinct" ] && continue
+    echo "### $strategy: $other against $one"
+    catamount compare "$(row "$one")" "$(row "$other")" --budget $budgets
+  done
+done
+python3 - <<'P'
+import json
+
+print("### surrogates on 200 validation theorems: log-loss (Brier)")
+for strategy in ["pass", "bfs", "dfs", "rdfs", "vdfs", "mcts"]:
+    fit = json.load(open(f"all-rows/calibration/fit-{strategy}-n1024-t0.8-distinct.json"))
+    scores = {model["name"]: model["scores"] for model in fit["models"]}
+    print(f"{strategy}: {fit['along']} proved as demonstrated, {fit['bypassed']} otherwise; " + ", ".join(
+        f"{name} {s['log_loss']:.3f} ({s['brier']:.3f})" for name, s in scores.items()))
+P
 if [ -e "$from/set.mm" ]; then
   echo "### logs whose proofs metamath verifies"
   cp "$from/set.mm" .
