@@ -15,7 +15,9 @@ use crate::output;
 pub struct Arguments {
     #[command(flatten)]
     environment: environment::Arguments,
-    /// JSON lines `{"name", "tactics": [...]}`; standard input if not given.
+    /// JSON lines; standard input if not given. Metamath: `{"name", "tactics": [...]}`. Lean:
+    /// `{"name", "header", "statement", "tactics"}`, or `{"name", "file", "tactics"}` for a theorem
+    /// of the library, where it stands.
     file: Option<PathBuf>,
 }
 
@@ -90,7 +92,7 @@ fn without_verdict(errors: usize) -> Result<()> {
     Ok(())
 }
 
-/// Lean's claims carry their own header and statement, and each is replayed in a fresh process.
+/// Lean's claims carry their own header and statement, or name a theorem of the library.
 fn lean(arguments: &Arguments) -> Result<()> {
     let mut lines = Vec::new();
     match &arguments.file {

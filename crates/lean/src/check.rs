@@ -5,22 +5,17 @@
 //! over terms; the challenger says what is to be proved; the judge gives both to the kernel.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use catamount_search::{Checked, Fault, Session, StateId, Verdict};
 use catamount_traces::Theorem;
-use serde::{Deserialize, Serialize};
 
 use crate::challenge::{Challenge, Extent};
 use crate::environment::Lean;
 use crate::judge::Opinion;
 use crate::options::Kernel;
-use crate::pool::Slot;
-use crate::reading::misleading;
+use crate::seat::Seat;
 use crate::session::{Opening, Target, disallowed};
-use crate::source::split_imports;
 use crate::terms::{Limits, Terms};
 use crate::worker::{Owner, Place, Worker};
 
@@ -53,6 +48,9 @@ const UNTRUSTED: [&str; 6] = [
     "Lean.ofReduceNat",
     "Lean.trustCompiler",
 ];
+
+const UNSEEN: &str = "axioms that library theorems rest on are not in the list: the WebAssembly \
+ package has no library proofs";
 
 impl Lean {
     pub(crate) fn check_at(
@@ -88,31 +86,33 @@ impl Lean {
         target: &Target,
         tactics: &[String],
     ) -> Result<Result<String, String>, Fault> {
-        let slot = self.pool.choose(place);
-        let first = self.replay(&slot, place, target, tactics);
+        let place = &Arc::new(place.clone());
+        let seat = self.pool.choose(place);
+        let slot = Arc::clone(seat.slot());
+        let first = self.replay(seat, target, tactics);
         let shared =
             place.owner == Owner::Stranger && slot.lock().claims() > self.options.checks_per_header;
         if !shared || matches!(first, Ok(Ok(_))) {
             return first;
         }
         let worker = Worker::new(self.launch.clone(), Arc::clone(&self.options));
-        let own = self.replay(&Slot::of_one(worker), place, target, tactics);
+        let own = self.replay(Seat::alone(worker, Arc::clone(place)), target, tactics);
         if matches!(own, Ok(Ok(_))) {
             slot.lock().stop();
         }
         own
     }
 
-    /// The same by the worker of `slot`, whose session count the caller has already raised.
+    /// The same at this seat.
     fn replay(
         &self,
-        slot: &Arc<Slot>,
-        place: &Place,
+        seat: Seat,
         target: &Target,
         tactics: &[String],
     ) -> Result<Result<String, String>, Fault> {
         let deadline = Instant::now() + self.options.check_limit;
-        let opened = self.session_at(Arc::clone(slot), place.clone(), target.clone());
+        let (slot, place) = (Arc::clone(seat.slot()), Arc::clone(seat.place()));
+        let opened = self.session(seat, target.clone());
         if place.owner == Owner::Stranger {
             slot.lock().claimed();
         }
@@ -137,7 +137,7 @@ impl Lean {
                     );
                 }
                 Verdict::Proved => {
-                    let terms = self.found.take(place, target, tactics);
+                    let terms = self.found.take(&place, target, tactics);
                     return Ok(terms.ok_or_else(|| "terms: none were handed over".to_owned()));
                 }
             }
@@ -246,47 +246,6 @@ impl Lean {
         }
     }
 
-    /// Rules on one claim of a stranger's. Its header and statement are held to the policy: what
-    /// could mislead a reader is refused, whatever the judge would say.
-    pub fn rule(&self, claim: &Claim) -> Result<Ruling, Fault> {
-        let fields = [("header", &claim.header), ("statement", &claim.statement)];
-        for (field, text) in fields {
-            if let Some(why) = misleading(text) {
-                return Ok(Ruling::refused(&claim.name, format!("policy: in the {field}, {why}")));
-            }
-        }
-        let (named, _) = split_imports(&claim.header);
-        if let Some(module) = self.own_module(named.iter()) {
-            let why = format!("policy: `{module}` is this program's own and no library");
-            return Ok(Ruling::refused(&claim.name, why));
-        }
-        let theorem = Theorem {
-            name: claim.name.clone(),
-            statement: claim.statement.clone(),
-            header: Some(claim.header.clone()),
-            ..Theorem::default()
-        };
-        let (place, target) =
-            self.locate(&theorem, Owner::Stranger).map_err(|e| Fault(e.to_string()))?;
-        Ok(match self.check_at(&place, &target, &claim.tactics) {
-            Ok(verified) => match verified.checked {
-                Checked::Proved { axioms, note, relative_to } => Ruling {
-                    name: claim.name.clone(),
-                    verdict: RulingVerdict::Proved,
-                    reason: String::new(),
-                    axioms,
-                    hypotheses: verified.hypotheses,
-                    note,
-                    relative_to,
-                },
-                Checked::Refused { reason } => Ruling::refused(&claim.name, reason),
-            },
-            Err(Fault(why)) => {
-                Ruling { verdict: RulingVerdict::Error, ..Ruling::refused(&claim.name, why) }
-            }
-        })
-    }
-
     /// What a ruling does not vouch for.
     fn note(&self, all_axioms_seen: bool, relative_to: &[String]) -> String {
         let mut notes = Vec::new();
@@ -301,113 +260,5 @@ impl Lean {
             }
         }
         notes.join("; ")
-    }
-
-    /// Rules on claims given as JSON lines, `workers` at a time; `emit` gets the rulings in the
-    /// order of the lines. A line that is not a claim is refused like any other.
-    pub fn rule_lines(&self, lines: &[u8], mut emit: impl FnMut(&Ruling)) -> Result<(), Fault> {
-        let lines: Vec<&[u8]> =
-            lines.split(|b| *b == b'\n').filter(|l| !l.trim_ascii().is_empty()).collect();
-        let next = AtomicUsize::new(0);
-        let (sender, rulings) = std::sync::mpsc::channel();
-        thread::scope(|scope| {
-            for _ in 0..self.options.workers.clamp(1, lines.len().max(1)) {
-                let sender = sender.clone();
-                let (next, lines) = (&next, &lines);
-                scope.spawn(move || {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(line) = lines.get(at) else { return };
-                        let ruling = match serde_json::from_slice::<Claim>(line) {
-                            Ok(claim) => self.rule(&claim),
-                            Err(e) => Ok(Ruling::refused(
-                                "",
-                                format!("request: line {} is not a claim: {e}", at + 1),
-                            )),
-                        };
-                        if sender.send((at, ruling)).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            let mut waiting = std::collections::BTreeMap::new();
-            let mut due = 0;
-            for (at, ruling) in rulings {
-                waiting.insert(at, ruling?);
-                while let Some(ruling) = waiting.remove(&due) {
-                    emit(&ruling);
-                    due += 1;
-                }
-            }
-            Ok(())
-        })
-    }
-}
-
-/// A proof that somebody claims to have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
-    /// What to call it in the ruling.
-    #[serde(default)]
-    pub name: String,
-    /// Lean commands before the theorem; `import` lines first, if any.
-    #[serde(default)]
-    pub header: String,
-    /// `theorem t (a : Nat) : ...`, without `:=`.
-    pub statement: String,
-    /// The proof, in order.
-    pub tactics: Vec<String>,
-}
-
-/// Whether a claim stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RulingVerdict {
-    /// The kernel accepts the proof of the statement as it is written.
-    Proved,
-    /// It does not, or the claim bends the rules.
-    Refused,
-    /// Nobody can say: a process of ours failed, again and again.
-    Error,
-}
-
-/// The ruling on a [`Claim`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ruling {
-    /// The claim's name.
-    pub name: String,
-    /// Whether it stands.
-    pub verdict: RulingVerdict,
-    /// Why not, or what failed; empty when it stands.
-    pub reason: String,
-    /// Axioms it rests on.
-    pub axioms: Vec<String>,
-    /// What the header's `variable` assumes beside what the statement says.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hypotheses: Vec<String>,
-    /// Whether that list is the whole of it, and what a second kernel says.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub note: String,
-    /// Library statements that a second kernel had to take on trust, their proofs being absent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub relative_to: Vec<String>,
-}
-
-const UNSEEN: &str = "axioms that library theorems rest on are not in the list: the WebAssembly \
- package has no library proofs";
-
-impl Ruling {
-    fn refused(name: &str, reason: String) -> Ruling {
-        Ruling {
-            name: name.to_owned(),
-            verdict: RulingVerdict::Refused,
-            reason,
-            axioms: Vec::new(),
-            hypotheses: Vec::new(),
-            note: String::new(),
-            relative_to: Vec::new(),
-        }
     }
 }

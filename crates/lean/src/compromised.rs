@@ -13,8 +13,8 @@ use catamount_search::{Deployment, Environment, StateId, StrategyKind, Verdict};
 use catamount_traces::{Step, Theorem, Trace};
 
 use crate::cache::Prepared;
-use crate::check::RulingVerdict::{Proved, Refused};
-use crate::check::{Claim, Ruling, RulingVerdict};
+use crate::claim::RulingVerdict::{Proved, Refused};
+use crate::claim::{Claim, Ruling, RulingVerdict};
 use crate::environment::Lean;
 use crate::launch::Launch;
 use crate::options::Options;
@@ -55,7 +55,7 @@ impl Compromised {
             ..prepared.clone()
         });
         let worker = Worker::new(hostile, Arc::clone(&self.lean.options));
-        self.lean.pool = Pool::new(iter::once(worker), u64::MAX / 100);
+        self.lean.pool = Arc::new(Pool::new(iter::once(worker), u64::MAX / 100));
     }
 
     /// What comes of a claim of each statement, proved by `trivial`, with a prover that is in this

@@ -7,7 +7,7 @@ use catamount_search::Environment;
 
 use crate::api;
 use crate::cache;
-use crate::check::{Claim, RulingVerdict};
+use crate::claim::{Claim, RulingVerdict};
 use crate::environment::Lean;
 use crate::error::Error;
 use crate::escape;

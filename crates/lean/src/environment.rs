@@ -23,9 +23,11 @@ use crate::launch::Launch;
 use crate::ledger::{Ledger, Work};
 use crate::native::Programs;
 use crate::options::{Host, Options, PROVER};
-use crate::pool::{Pool, Slot};
+use crate::pool::Pool;
 use crate::project::Project;
+use crate::seat::Seat;
 use crate::session::{LeanSession, Opening, Target};
+use crate::slot::Slot;
 use crate::source::{Library, split_imports};
 use crate::warnings::Warnings;
 use crate::worker::{Owner, Place, PlaceText, Worker};
@@ -36,9 +38,9 @@ pub struct Lean {
     pub(crate) options: Arc<Options>,
     pub(crate) launch: Launch,
     library: Option<Sources>,
-    pub(crate) pool: Pool,
+    pub(crate) pool: Arc<Pool>,
     /// Processes that elaborate whole files, and nothing else: a file may run code of its own.
-    pub(crate) files: Pool,
+    pub(crate) files: Arc<Pool>,
     pub(crate) challengers: Challengers,
     pub(crate) judges: Judges,
     /// Where the theorems' files come from, looked up when a theorem first says where it is from.
@@ -83,7 +85,7 @@ impl Lean {
         let pool = |ledger: &Arc<Ledger>| {
             let worker =
                 |_| Worker::accounted(launch.clone(), Arc::clone(&options), Arc::clone(ledger));
-            Pool::new((0..options.workers.max(1)).map(worker), options.recycle_mb)
+            Arc::new(Pool::new((0..options.workers.max(1)).map(worker), options.recycle_mb))
         };
         let (pool, files) = (pool(&proving), pool(&Arc::default()));
         let challengers = Challengers::new(options.workers.max(1), options.recycle_mb);
@@ -136,11 +138,8 @@ impl Lean {
 
     /// Resident memory of the workers at rest, in MiB.
     pub fn memory_mb(&self) -> Vec<u64> {
-        self.pool
-            .slots
-            .iter()
-            .filter_map(|s| s.worker.try_lock().ok().and_then(|w| w.memory()))
-            .collect()
+        let memory = |slot: &Arc<Slot>| slot.try_lock().and_then(|worker| worker.memory());
+        self.pool.slots.iter().filter_map(memory).collect()
     }
 
     /// A module of this program among these. Their constants are dummies (see
@@ -227,21 +226,10 @@ impl Lean {
 }
 
 impl Lean {
-    /// A session on the worker that can start it soonest.
-    fn session(&self, place: Place, target: Target) -> Result<LeanSession, Opening> {
-        self.session_at(self.pool.choose(&place), place, target)
-    }
-
-    /// A session on the worker of `slot`, whose session count the caller has already raised.
-    pub(crate) fn session_at(
-        &self,
-        slot: Arc<Slot>,
-        place: Place,
-        target: Target,
-    ) -> Result<LeanSession, Opening> {
+    /// A session at this seat.
+    pub(crate) fn session(&self, seat: Seat, target: Target) -> Result<LeanSession, Opening> {
         let (options, found) = (Arc::clone(&self.options), Arc::clone(&self.found));
-        let with_proofs = !self.has_compiled();
-        LeanSession::open(slot, options, Arc::new(place), target, found, with_proofs)
+        LeanSession::open(seat, options, target, found, !self.has_compiled())
     }
 
     /// Whether the theorems' own files are there compiled, so that a file can be opened without
@@ -255,7 +243,8 @@ impl Environment for Lean {
     fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
         let (place, target) =
             self.locate(theorem, Owner::User).map_err(|e| Fault(e.to_string()))?;
-        let session = self.session(place, target).map_err(|e| match e {
+        let seat = self.pool.choose(&Arc::new(place));
+        let session = self.session(seat, target).map_err(|e| match e {
             Opening::Refused(why) | Opening::Killed(Fault(why)) | Opening::Fault(Fault(why)) => {
                 Fault(format!("theorem {}: {why}", theorem.name))
             }

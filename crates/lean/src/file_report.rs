@@ -4,6 +4,7 @@
 //! files have processes of their own, which serve no session, and a proof counts when the judge
 //! says so (`check.rs`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catamount_search::Fault;
@@ -91,40 +92,38 @@ impl Lean {
         let imports = self.imports_of(text).map_err(|e| fault(&e))?;
         let nothing = PlaceText::Header(String::new());
         let place = Place { imports, text: nothing, owner: Owner::User };
-        let slot = self.files.choose(&place);
-        let mut worker = slot.lock();
+        let place = Arc::new(place);
+        let seat = self.files.choose(&place);
+        let mut worker = seat.slot().lock();
         let mut losses = 0;
-        let report = loop {
+        loop {
             worker.recycle(true);
             if let Err(trouble) = worker.ready(&place.imports) {
-                break Err(fault(&trouble));
+                return Err(fault(&trouble));
             }
             let begin = Instant::now();
             let answer = worker.look_at(text, limit.min(self.options.check_limit));
             let seconds = begin.elapsed().as_secs_f64();
             match answer {
-                Ok(reply) => break Ok(FileReport::new(reply, seconds)),
+                Ok(reply) => return Ok(FileReport::new(reply, seconds)),
                 // The server says so of a header that does not parse.
-                Err(Trouble::Refused(why)) => break Ok(FileReport::refused(why, seconds)),
+                Err(Trouble::Refused(why)) => return Ok(FileReport::refused(why, seconds)),
                 Err(Trouble::Failure(failure @ (Failure::Time(_) | Failure::Memory(_)))) => {
-                    break Ok(FileReport::limit(&failure, seconds));
+                    return Ok(FileReport::limit(&failure, seconds));
                 }
                 Err(Trouble::Failure(failure)) => {
                     losses += 1;
                     match failure {
                         Failure::Died(_) if losses >= LOSSES => {
-                            break Ok(FileReport::limit(&failure, seconds));
+                            return Ok(FileReport::limit(&failure, seconds));
                         }
-                        _ if losses > LOSSES => break Err(fault(&failure)),
+                        _ if losses > LOSSES => return Err(fault(&failure)),
                         _ => {}
                     }
                 }
-                Err(Trouble::Start(error)) => break Err(fault(&error)),
+                Err(Trouble::Start(error)) => return Err(fault(&error)),
             }
-        };
-        drop(worker);
-        slot.leave(&place);
-        report
+        }
     }
 }
 

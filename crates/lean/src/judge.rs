@@ -132,7 +132,7 @@ mod tests {
     use catamount_search::Environment;
     use catamount_traces::Theorem;
 
-    use crate::check::{Claim, RulingVerdict};
+    use crate::claim::{Claim, RulingVerdict};
     use crate::environment::Lean;
 
     #[test]

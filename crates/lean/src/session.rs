@@ -1,18 +1,18 @@
-//! A theorem being proved: states by their tactic paths, so that a lost worker costs a replay and
-//! nothing else.
+//! A theorem being proved: states by their tactic paths, so that a worker that is lost, or left for
+//! another, costs a replay and nothing else.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use catamount_search::{Fault, Session, StateId, Verdict};
 
 use crate::found::Found;
 use crate::options::Options;
-use crate::pool::Slot;
 use crate::process::Failure;
+use crate::seat::Seat;
+use crate::slot::Turn;
 use crate::wire::{Reply, Request};
-use crate::worker::{Owner, Place, Trouble, Worker};
+use crate::worker::{Owner, Trouble, Worker};
 
 /// How often a worker may be lost to an outside signal during one call before that is called a
 /// fault.
@@ -50,9 +50,8 @@ struct Node {
 
 /// See the module's text.
 pub(crate) struct LeanSession {
-    slot: Arc<Slot>,
+    seat: Seat,
     options: Arc<Options>,
-    place: Arc<Place>,
     target: Target,
     found: Arc<Found>,
     /// Whether the proofs of the theorem's own file are elaborated to open it.
@@ -68,12 +67,10 @@ pub(crate) struct LeanSession {
 }
 
 impl LeanSession {
-    /// Opens the theorem on the worker of `slot`, whose session count the caller has already
-    /// raised.
+    /// Opens the theorem that stands where the seat's place is.
     pub fn open(
-        slot: Arc<Slot>,
+        seat: Seat,
         options: Arc<Options>,
-        place: Arc<Place>,
         target: Target,
         found: Arc<Found>,
         with_proofs: bool,
@@ -81,9 +78,8 @@ impl LeanSession {
         let root =
             Node { parent: StateId(0), tactic: String::new(), server: None, released: false };
         let mut session = LeanSession {
-            slot,
+            seat,
             options,
-            place,
             target,
             found,
             with_proofs,
@@ -93,11 +89,10 @@ impl LeanSession {
             unneeded: Vec::new(),
             momentary: false,
         };
-        let slot = Arc::clone(&session.slot);
         let mut attempts = Attempts::default();
         loop {
-            let mut worker = slot.lock();
-            worker.recycle(slot.sessions.load(Ordering::Relaxed) <= 1);
+            let mut worker = session.turn();
+            worker.recycle(session.seat.slot().sessions() <= 1);
             match session.start(&mut worker) {
                 Ok(_) => break,
                 Err(Trouble::Refused(why)) => return Err(Opening::Refused(why)),
@@ -129,6 +124,12 @@ impl LeanSession {
         left.map_or(limit, |left| left.min(limit))
     }
 
+    /// Its worker, once that is free, or another that is free sooner.
+    fn turn(&mut self) -> Turn {
+        let nodes = &mut self.nodes;
+        self.seat.turn(|| nodes.iter_mut().filter_map(|n| n.server.take()).collect::<Vec<_>>())
+    }
+
     /// The tactics that lead to a state.
     fn path(&self, state: StateId) -> Vec<String> {
         let mut tactics = Vec::new();
@@ -144,10 +145,10 @@ impl LeanSession {
 
     fn start(&mut self, worker: &mut Worker) -> Result<u64, Trouble> {
         // A stranger's header is proved again here, by the process that is believed nothing.
-        let with_proofs = self.with_proofs || self.place.owner == Owner::Stranger;
-        let ctx = worker.context(&self.place, with_proofs)?;
+        let with_proofs = self.with_proofs || self.seat.place().owner == Owner::Stranger;
+        let ctx = worker.context(self.seat.place(), with_proofs)?;
         let heartbeats = self.options.heartbeats.max(400_000);
-        let request = self.target.request(ctx, heartbeats, self.place.owner);
+        let request = self.target.request(ctx, heartbeats, self.seat.place().owner);
         // A file is elaborated as far as the theorem when that is opened.
         let limit = match self.target {
             Target::Named { .. } => self.within(self.options.file_limit),
@@ -162,7 +163,7 @@ impl LeanSession {
     /// The server's id of a state, replaying the tactics that lead to it where the server has lost
     /// it.
     fn materialise(&mut self, worker: &mut Worker, state: StateId) -> Result<u64, Trouble> {
-        worker.ready(&self.place.imports)?;
+        worker.ready(&self.seat.place().imports)?;
         let mut path = Vec::new();
         let mut at = state;
         let mut id = loop {
@@ -207,7 +208,10 @@ impl LeanSession {
         let limit = self.limit();
         let heartbeats = self.options.heartbeats;
         let request = Request::Tac { state: id, tactic, heartbeats, again: false };
-        let reply = worker.ask(&request, limit).map_err(Stage::Tactic)?;
+        let begin = Instant::now();
+        let reply = worker.ask(&request, limit);
+        self.seat.tried(begin.elapsed());
+        let reply = reply.map_err(Stage::Tactic)?;
         if !reply.ok {
             return Ok(Err(reply.refusal()));
         }
@@ -227,7 +231,7 @@ impl LeanSession {
         }
         let mut tactics = self.path(state);
         tactics.push(tactic.to_owned());
-        self.found.keep(&self.place, &self.target, &tactics, finish.terms);
+        self.found.keep(self.seat.place(), &self.target, &tactics, finish.terms);
         Ok(Ok(reply))
     }
 
@@ -302,11 +306,10 @@ impl Session for LeanSession {
                 state.0
             )));
         }
-        let slot = Arc::clone(&self.slot);
         let (mut attempts, mut full) = (Attempts::default(), false);
         self.momentary = false;
         let reply = loop {
-            let mut worker = slot.lock();
+            let mut worker = self.turn();
             match self.attempt(&mut worker, state, tactic) {
                 Ok(Ok(reply)) => {
                     if reply.done {
@@ -364,11 +367,6 @@ impl Session for LeanSession {
 
 impl Drop for LeanSession {
     fn drop(&mut self) {
-        let mut worker = self.slot.lock();
-        for (generation, id) in self.nodes.iter().filter_map(|n| n.server) {
-            worker.forget(generation, [id]);
-        }
-        drop(worker);
-        self.slot.leave(&self.place);
+        self.seat.slot().leave_behind(self.nodes.iter().filter_map(|n| n.server));
     }
 }

@@ -5,17 +5,21 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catamount_lean::{Host, Lean, Options};
 use catamount_search::{Environment, StateId, Verdict};
 
 use crate::setup::{in_library, options, theorem};
 
-fn one_worker(change: impl FnOnce(&mut Options)) -> Lean {
-    let mut options = Options { workers: 1, ..options() };
+fn with(workers: usize, change: impl FnOnce(&mut Options)) -> Lean {
+    let mut options = Options { workers, ..options() };
     change(&mut options);
     Lean::new(options).unwrap()
+}
+
+fn one_worker(change: impl FnOnce(&mut Options)) -> Lean {
+    with(1, change)
 }
 
 fn reason(verdict: Verdict) -> String {
@@ -24,6 +28,12 @@ fn reason(verdict: Verdict) -> String {
         other => panic!("expected a rejection, got {other:?}"),
     }
 }
+
+/// Each round takes a while, because `repeat` calls itself: in a quick one, a quick machine runs
+/// out of stack before any limit.
+const ENDLESS: &str = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in \
+                       repeat (have k : ∀ x y : Nat, x < y → y < x + 3 → y = x + 1 ∨ y = x + 2 := \
+                       (by intro x y _ _; omega); clear k)";
 
 #[test]
 fn a_tactic_that_never_ends_is_stopped_and_the_session_goes_on() {
@@ -34,17 +44,37 @@ fn a_tactic_that_never_ends_is_stopped_and_the_session_goes_on() {
     let Verdict::Open { state, .. } = session.apply(StateId(0), "intro h").unwrap() else {
         panic!("intro is valid")
     };
-    // Each round takes a while, because `repeat` calls itself: in a quick one, a quick machine runs
-    // out of stack before the limit.
-    let endless = "set_option maxHeartbeats 0 in set_option maxRecDepth 1000000 in \
-                   repeat (have k : ∀ x y : Nat, x < y → y < x + 3 → y = x + 1 ∨ y = x + 2 := (by \
-                   intro x y _ _; omega); clear k)";
     let before = lean.process_ids();
-    let why = reason(session.apply(state, endless).unwrap());
+    let why = reason(session.apply(state, ENDLESS).unwrap());
     assert!(why.starts_with("limit: no answer within 15 s"), "{why}");
     // The state was reached in a process that is gone; it is reached again in a new one.
     assert_eq!(session.apply(state, "exact h").unwrap(), Verdict::Proved);
     assert_ne!(lean.process_ids(), before);
+}
+
+#[test]
+fn who_waits_for_a_tactic_that_never_ends_goes_on_at_another_worker() {
+    let limits = (Duration::from_secs(30), 100_000_000);
+    let lean = with(2, |o| (o.request_limit, o.heartbeats) = limits);
+    lean.warm_up().unwrap();
+    let swap = theorem("theorem t (p q : Prop) : p ∧ q → q ∧ p");
+    let (mut slow, mut quick) = (lean.open(&swap).unwrap(), lean.open(&swap).unwrap());
+    let Verdict::Open { state, .. } = quick.apply(StateId(0), "intro h").unwrap() else {
+        panic!("intro is valid")
+    };
+    std::thread::scope(|scope| {
+        let endless = scope.spawn(move || slow.apply(StateId(0), ENDLESS));
+        // Until it has the worker that they share, the other one is served at once.
+        let mut took = Duration::ZERO;
+        while took < Duration::from_secs(1) {
+            let begin = Instant::now();
+            let verdict = quick.apply(state, "exact ⟨h.2, h.1⟩").unwrap();
+            assert_eq!(verdict, Verdict::Proved, "the state is reached again");
+            took = begin.elapsed();
+        }
+        assert!(!endless.is_finished(), "it was waited for");
+        assert!(reason(endless.join().unwrap().unwrap()).starts_with("limit"));
+    });
 }
 
 #[test]

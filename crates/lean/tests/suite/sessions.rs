@@ -1,6 +1,8 @@
 //! Sessions: states, branches, classes of rejection, checks.
 
-use catamount_lean::{Claim, Lean, Options, RulingVerdict, diagnose, export, self_test, trace};
+use catamount_lean::{
+    Claim, Lean, Options, Ruling, RulingVerdict, diagnose, export, self_test, trace,
+};
 use catamount_search::{Checked, Environment, StateId, Verdict};
 use catamount_traces::Theorem;
 
@@ -81,6 +83,34 @@ fn a_theorem_of_a_file_is_opened_where_it_stands() {
     let tactics = tactics.map(String::from);
     assert!(matches!(lean().check(&place, &tactics).unwrap(), Checked::Proved { .. }));
     assert!(matches!(lean().check(&place, &tactics[..2]).unwrap(), Checked::Refused { .. }));
+}
+
+#[test]
+fn a_claim_may_name_a_theorem_of_the_library() {
+    let line = |file: &str, tactics: &[&str]| {
+        let name = "Library.List.total_append";
+        serde_json::json!({"name": name, "file": file, "tactics": tactics}).to_string()
+    };
+    let proof = [
+        "induction ms",
+        "simp [total]",
+        "rw [List.cons_append, total_cons, total_cons, Nat.add_assoc]",
+        "omega",
+    ];
+    let lines = [
+        line("List.lean", &proof),
+        line("List.lean", &proof[..2]),
+        line("../List.lean", &proof),
+        line("Nothing.lean", &proof),
+    ];
+    let mut rulings = Vec::new();
+    let emit = |ruling: &Ruling| rulings.push((ruling.verdict, ruling.reason.clone()));
+    lean().rule_lines(lines.join("\n").as_bytes(), emit).unwrap();
+    let verdicts: Vec<_> = rulings.iter().map(|(verdict, _)| *verdict).collect();
+    use RulingVerdict::{Error, Proved, Refused};
+    assert_eq!(verdicts, [Proved, Refused, Refused, Error], "{rulings:?}");
+    assert!(rulings[2].1.contains("below the library's root"), "{rulings:?}");
+    assert!(rulings[3].1.contains("Nothing.lean"), "{rulings:?}");
 }
 
 #[test]
