@@ -18,10 +18,10 @@ from .traces import Path, Trace, dump, read_traces
 __all__ = ["Run", "search"]
 
 COLUMNS = (
-    "theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "distinct",
-    "duplicates", "redrawn", "drawn_out", "depths", "tokens", "reason",
+    "theorem", "outcome", "expansions", "tactics", "demonstrated", "valid", "rejected", "refused",
+    "distinct", "duplicates", "redrawn", "drawn_out", "depths", "tokens", "reason",
 )  # fmt: skip
-LEFT_OUT = {"redrawn": 0, "drawn_out": 0}
+LEFT_OUT = {"refused": 0, "redrawn": 0, "drawn_out": 0}
 """What a record does not say, where that is a value."""
 Theorems = Union[Path, Iterable[Union[Trace, str]]]
 

@@ -20,10 +20,11 @@ def read_log(path: Path) -> dict[str, Any]:
 
     `pandas.DataFrame(read_log(path))` and `polars.DataFrame(read_log(path))` both work. Columns:
     theorem, outcome (proved, exhausted, budget, time, error), proved, expansions, valid, rejected,
-    distinct, duplicates, redrawn and drawn_out (draws repeated and nodes with nothing left to draw,
-    where samples are distinct), tokens, demonstrated (steps of the demonstrated proof, None where
-    unknown), tactics (the proof), depths (expansions at each depth), reason (of an error). Of a
-    theorem that was tried again after an error, the last result counts.
+    refused (of the rejected: claims that the final check did not accept), distinct, duplicates,
+    redrawn and drawn_out (draws repeated and nodes with nothing left to draw, where samples are
+    distinct), tokens, demonstrated (steps of the demonstrated proof, None where unknown), tactics
+    (the proof), depths (expansions at each depth), reason (of an error). Of a theorem that was
+    tried again after an error, the last result counts.
     """
     return _catamount.read_log(os.fspath(path))
 

@@ -59,6 +59,7 @@ pub fn read_log(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     columns.set_item("expansions", number(|record| record.expansions))?;
     columns.set_item("valid", number(|record| record.valid))?;
     columns.set_item("rejected", number(|record| record.rejected))?;
+    columns.set_item("refused", number(|record| record.refused))?;
     columns.set_item("distinct", number(|record| record.distinct))?;
     columns.set_item("duplicates", number(|record| record.duplicates))?;
     columns.set_item("redrawn", number(|record| record.redrawn))?;

@@ -171,7 +171,13 @@ fn described(run: &CellRun, task: &CellTask) -> serde_json::Value {
         "exhausted": run.count(Outcome::Exhausted),
         "time": run.count(Outcome::Time),
         "errors": run.count(Outcome::Error),
+        "refused": refused(run),
     })
+}
+
+/// Claimed proofs that the final check refused.
+fn refused(run: &CellRun) -> u64 {
+    run.records.iter().map(|record| record.refused).sum()
 }
 
 fn summarise(run: &CellRun, task: &CellTask) {
@@ -188,6 +194,11 @@ fn summarise(run: &CellRun, task: &CellTask) {
         run.count(Outcome::Time),
         run.count(Outcome::Error),
     );
+    match refused(run) {
+        0 => {}
+        1 => println!("one claimed proof refused by the final check"),
+        many => println!("{many} claimed proofs refused by the final check"),
+    }
     if let Some(record) = run.records.iter().find(|record| record.outcome == Outcome::Error) {
         let reason = record.reason.as_deref().unwrap_or("no reason");
         eprintln!(

@@ -72,6 +72,9 @@ pub struct Record {
     pub valid: u64,
     /// Sampled tactics the prover rejected.
     pub rejected: u64,
+    /// Of these, tactics that the prover took for the end of a proof, and the final check did not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u64,
     /// Tactics that were tried: each counts once at a node.
     pub distinct: u64,
     /// Sampled tactics already tried at the same node.

@@ -73,6 +73,7 @@ pub(crate) struct Proof {
 struct Counts {
     valid: u64,
     rejected: u64,
+    refused: u64,
     distinct: u64,
     duplicates: u64,
     tokens: u64,
@@ -257,6 +258,7 @@ impl Proof {
                         (Answer::Proved, None, String::new())
                     }
                     Checked::Refused { reason } => {
+                        self.counts.refused += 1;
                         (Answer::Rejected, None, format!("refused by the final check: {reason}"))
                     }
                 }
@@ -342,6 +344,7 @@ impl Proof {
             demonstrated: self.demonstrated,
             valid: self.counts.valid,
             rejected: self.counts.rejected,
+            refused: self.counts.refused,
             distinct: self.counts.distinct,
             duplicates: self.counts.duplicates,
             redrawn: urns().map(Urn::repeats).sum(),
@@ -414,6 +417,7 @@ fn failed(
         demonstrated,
         valid: 0,
         rejected: 0,
+        refused: 0,
         distinct: 0,
         duplicates: 0,
         redrawn: 0,

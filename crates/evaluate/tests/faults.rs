@@ -11,12 +11,22 @@ use std::time::{Duration, Instant};
 use catamount_evaluate::driver::{Job, Plan, Workload};
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_search::{
-    Deployment, Environment, Fault, Policy, Request, RequestId, Sample, StrategyKind,
+    Checked, Deployment, Environment, Fault, Policy, Request, RequestId, Sample, Session,
+    StrategyKind,
 };
 use catamount_traces::Theorem;
-use common::{Countdown, search_one};
+use common::{Countdown, Uniform, search_one};
 
 fn search(policy: &mut dyn Policy, time_limit: Option<Duration>, stop: &AtomicBool) -> Vec<Record> {
+    search_in(Countdown { broken: None }, policy, time_limit, stop)
+}
+
+fn search_in(
+    prover: impl Environment + 'static,
+    policy: &mut dyn Policy,
+    time_limit: Option<Duration>,
+    stop: &AtomicBool,
+) -> Vec<Record> {
     let theorem = |i: usize| Theorem {
         name: format!("countdown-{i}"),
         statement: "5".into(),
@@ -27,7 +37,7 @@ fn search(policy: &mut dyn Policy, time_limit: Option<Duration>, stop: &AtomicBo
         .collect();
     let plan =
         Plan { deployment: Deployment::new(StrategyKind::Bfs, 40).unwrap(), seed: 1, time_limit };
-    let environment: Arc<dyn Environment> = Arc::new(Countdown { broken: None });
+    let environment: Arc<dyn Environment> = Arc::new(prover);
     let workload = Workload { concurrency: 4, threads: 2 };
     let all = search_one(&environment, policy, jobs, &plan, workload, stop);
     all.into_iter().map(|finished| finished.record).collect()
@@ -117,4 +127,36 @@ fn what_is_no_log_probability_is_an_error_and_no_unproved_theorem() {
             assert!(record.reason.unwrap().contains("not a log-probability"));
         }
     }
+}
+
+/// A prover that takes everything that comes out even for a proof, and a check that does not.
+struct Doubted(Countdown);
+
+impl Environment for Doubted {
+    fn open(&self, theorem: &Theorem) -> Result<Box<dyn Session>, Fault> {
+        self.0.open(theorem)
+    }
+
+    fn check(&self, _: &Theorem, _: &[String]) -> Result<Checked, Fault> {
+        Ok(Checked::Refused { reason: "no".into() })
+    }
+
+    fn describe(&self) -> String {
+        "doubted".into()
+    }
+}
+
+#[test]
+fn claims_that_the_check_refuses_are_counted() {
+    let uniform = || Uniform { batch: 8, queue: Default::default() };
+    let stop = AtomicBool::new(false);
+    let doubted = search_in(Doubted(Countdown { broken: None }), &mut uniform(), None, &stop);
+    for record in &doubted {
+        assert_eq!(record.outcome, Outcome::Budget);
+        assert!((1..=record.rejected).contains(&record.refused), "{record:?}");
+    }
+    let believed = search(&mut uniform(), None, &stop);
+    assert!(believed.iter().all(|record| record.refused == 0));
+    let line = serde_json::to_string(&believed[0]).unwrap();
+    assert!(!line.contains("refused"), "old logs have none: {line}");
 }

@@ -156,6 +156,7 @@ pub fn record(name: &str, objective: &str, strategy: &str, budget: u64, seed: u6
         demonstrated: Some(p.len()),
         valid: spent * 2 / 5,
         rejected: spent - spent * 2 / 5,
+        refused: 0,
         distinct: spent - spent / 9,
         duplicates: spent / 9,
         redrawn: 0,
