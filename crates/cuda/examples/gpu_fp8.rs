@@ -1,17 +1,20 @@
 //! What a base in fp8 costs in accuracy: log-probabilities, an adapter's gradients and a short
 //! training run in f32, in bf16, and in bf16 with the base's products in fp8, all on the GPU.
 //!
-//! `cargo run --release -p catamount-cuda --example gpu_fp8 -- [FOLDER]`: a Hugging Face folder, or
-//! random weights where none is named. f32 with the weights that bf16 has is what both are measured
-//! against.
+//! `cargo run --release -p catamount-cuda --example gpu_fp8 -- [MODEL]`: a Hugging Face folder or a
+//! GGUF file, or random weights where none is named. f32 with the weights that bf16 has is what
+//! both are measured against.
+//!
+//! Where there is no GPU, a model that is named is measured by the plain backend: the rounding to
+//! fp8 alone, everything else in f32, and no training (a model of 135 M parameters takes minutes).
 
 use std::path::Path;
 use std::sync::Arc;
 
 use catamount_cuda::{Cuda, Precision};
 use catamount_model::{
-    Activations, AdamW, Adapter, Batch, Config, Family, Heads, Keep, Kind, LoraConfig, Memory,
-    Model, Optimize, Result, load,
+    Activations, AdamW, Adapter, Backend, Batch, Config, Family, Heads, Keep, Kind, LoraConfig,
+    Memory, Model, Reference, Result, open,
 };
 use catamount_search::Stream;
 
@@ -31,48 +34,42 @@ struct Run {
 }
 
 fn main() -> std::result::Result<(), Failure> {
-    let folder = std::env::args().nth(1);
-    let half = match Cuda::new(0) {
-        Ok(cuda) => Arc::new(cuda),
-        Err(reason) => {
+    let name = std::env::args().nth(1);
+    match (Cuda::new(0), name) {
+        (Ok(cuda), name) => on_the_gpu(Arc::new(cuda), name.as_deref()),
+        (Err(reason), Some(name)) => {
+            println!("by the plain backend ({reason})");
+            plainly(&name)
+        }
+        (Err(reason), None) => {
             println!("nothing to measure: {reason}");
-            return Ok(());
+            Ok(())
         }
-    };
-    let (mut model, batches) = match &folder {
-        Some(folder) => {
-            let (model, tokenizer) = load(Path::new(folder), half.clone(), false)?;
-            let tokens = tokenizer.encode(TEXT)?;
-            let batches = (0..BATCHES).map(|i| cut(&tokens, i)).collect::<Vec<_>>();
-            (model, batches)
-        }
+    }
+}
+
+fn on_the_gpu(half: Arc<Cuda>, name: Option<&str>) -> std::result::Result<(), Failure> {
+    let (mut model, batches) = match name {
+        Some(name) => opened(name, &half)?,
         None => (random(&half)?, (0..BATCHES as u64).map(made_up).collect()),
     };
-    let config = &model.config;
-    let (layers, hidden) = (config.layers, config.hidden);
-    println!("{}: {layers} layers, d = {hidden}", folder.as_deref().unwrap_or("random weights"));
+    introduce(name.unwrap_or("random weights"), &model);
     let exact = Arc::new(Cuda::with_precision(0, Precision::F32)?);
     let mut copy = Model::zeros(exact.clone(), model.config.clone(), false)?;
     for (from, to) in model.base().zip(copy.base_mut()) {
         exact.upload(&from.to_host(&half)?, &mut to.value, 0)?;
     }
-    let single = run(&mut copy, &batches)?;
+    let single = run(&mut copy, &batches, STEPS)?;
     drop(copy);
-    let bf16 = run(&mut model, &batches)?;
+    let bf16 = run(&mut model, &batches, STEPS)?;
     model.use_fp8()?;
-    let fp8 = run(&mut model, &batches)?;
+    let fp8 = run(&mut model, &batches, STEPS)?;
     for line in half.fp8_scaling()? {
         println!("{line}");
     }
     println!("| against f32 | bf16 | base in fp8 |\n|---|---|---|");
     let both = [&bf16, &fp8];
-    row("loss of a batch, difference", both.map(|r| mean(&single.log_p) - mean(&r.log_p)));
-    row("log p of a token: mean difference, absolute", both.map(|r| apart(r, &single).0));
-    row("log p of a token: largest difference", both.map(|r| apart(r, &single).1));
-    let errors = both.map(|r| errors(r, &single));
-    row("gradient's error, mean of tensors", [0, 1].map(|i| errors[i].0));
-    row("gradient's error, worst tensor", [0, 1].map(|i| errors[i].1));
-    row("lowest cosine with f32's gradient", [0, 1].map(|i| errors[i].2));
+    table(&single, both);
     let gaps = both.map(|r| {
         let gaps = || r.losses.iter().zip(&single.losses).map(|(a, b)| (a - b).abs());
         [gaps().fold(0.0, f64::max), gaps().sum::<f64>() / STEPS as f64]
@@ -90,8 +87,47 @@ fn main() -> std::result::Result<(), Failure> {
     Ok(())
 }
 
-fn row(what: &str, [bf16, fp8]: [f64; 2]) {
-    println!("| {what} | {bf16:.6} | {fp8:.6} |");
+fn plainly(name: &str) -> std::result::Result<(), Failure> {
+    let (mut model, batches) = opened(name, &Arc::new(Reference))?;
+    introduce(name, &model);
+    let exact = run(&mut model, &batches, 0)?;
+    model.use_fp8()?;
+    let fp8 = run(&mut model, &batches, 0)?;
+    println!("loss of a batch in f32: {:.6}", -mean(&exact.log_p));
+    println!("| against f32 | base in fp8, all else in f32 |\n|---|---|");
+    table(&exact, [&fp8]);
+    Ok(())
+}
+
+/// A model that can read, and what it is given.
+fn opened<B: Backend>(
+    name: &str,
+    backend: &Arc<B>,
+) -> std::result::Result<(Model<B>, Vec<Batch>), Failure> {
+    let (model, tokenizer) = open(name, backend, false)?;
+    let tokens = tokenizer.encode(TEXT)?;
+    Ok((model, (0..BATCHES).map(|i| cut(&tokens, i)).collect()))
+}
+
+fn introduce<B: Backend>(name: &str, model: &Model<B>) {
+    let (config, name) = (&model.config, Path::new(name));
+    let name = name.file_name().unwrap_or(name.as_os_str()).display();
+    println!("{name}: {} layers, d = {}", config.layers, config.hidden);
+}
+
+/// What log p and gradients are off by.
+fn table<const N: usize>(exact: &Run, runs: [&Run; N]) {
+    row("loss of a batch, difference", runs.map(|r| mean(&exact.log_p) - mean(&r.log_p)));
+    row("log p of a token: mean difference, absolute", runs.map(|r| apart(r, exact).0));
+    row("log p of a token: largest difference", runs.map(|r| apart(r, exact).1));
+    let errors = runs.map(|r| errors(r, exact));
+    row("gradient's error, mean of tensors", errors.map(|e| e.0));
+    row("gradient's error, worst tensor", errors.map(|e| e.1));
+    row("lowest cosine with f32's gradient", errors.map(|e| e.2));
+}
+
+fn row<const N: usize>(what: &str, values: [f64; N]) {
+    println!("| {what} | {} |", values.map(|value| format!("{value:.6}")).join(" | "));
 }
 
 fn mean(log_p: &[f32]) -> f64 {
@@ -177,17 +213,18 @@ fn made_up(i: u64) -> Batch {
     batch
 }
 
-/// A batch's log-probabilities and gradients, and the losses of a run, from the same adapter.
-fn run(model: &mut Model<Cuda>, batches: &[Batch]) -> Result<Run> {
-    let cuda = model.backend.clone();
+/// A batch's log-probabilities and gradients, and the losses of so many steps, from the same
+/// adapter.
+fn run<B: Backend>(model: &mut Model<B>, batches: &[Batch], steps: usize) -> Result<Run> {
+    let backend = model.backend.clone();
     let lora = LoraConfig { dropout: 0.0, ..LoraConfig::default() };
-    let mut adapter = Adapter::new(&*cuda, &model.config, lora, true, Stream::new(3))?;
+    let mut adapter = Adapter::new(&*backend, &model.config, lora, true, Stream::new(3))?;
     // B, which begins as zeros, would keep A's gradient at zero.
     for p in adapter.parameters_mut().filter(|p| p.name.ends_with("lora_B")) {
         let stream = Stream::new(4).named(&p.name);
         let values: Vec<f32> =
             (0..p.len() as u64).map(|i| (0.02 * (2.0 * stream.uniform(i) - 1.0)) as f32).collect();
-        cuda.upload(&values, &mut p.value, 0)?;
+        backend.upload(&values, &mut p.value, 0)?;
     }
     model.swap_adapter(Some(adapter));
     let rows = batches.iter().map(Batch::len).max().unwrap_or(0);
@@ -197,17 +234,17 @@ fn run(model: &mut Model<Cuda>, batches: &[Batch]) -> Result<Run> {
     for p in model.trained() {
         let mut numbers = vec![0.0; p.len()];
         if let Some(grad) = &p.grad {
-            cuda.download(grad, 0, &mut numbers)?;
+            backend.download(grad, 0, &mut numbers)?;
         }
         gradients.push((p.name.clone(), numbers));
     }
-    let zeros = |len| cuda.zeros(len, Kind::Exact);
+    let zeros = |len| backend.zeros(len, Kind::Exact);
     let mut moments = model
         .trained()
         .map(|p| Ok([zeros(p.len())?, zeros(p.len())?]))
         .collect::<Result<Vec<_>>>()?;
     let mut losses = Vec::new();
-    for step in 0..STEPS {
+    for step in 0..steps {
         let log_p = differentiate(model, &mut acts, &batches[step % batches.len()])?;
         losses.push(-mean(&log_p));
         let (step, grad_scale) =
@@ -216,15 +253,15 @@ fn run(model: &mut Model<Cuda>, batches: &[Batch]) -> Result<Run> {
         let adamw = AdamW { lr, beta1, beta2, eps, weight_decay, step, grad_scale };
         let parameters = model.trained_mut().zip(&mut moments);
         let mut updates: Vec<_> = parameters.filter_map(|(p, moments)| p.update(moments)).collect();
-        cuda.adamw(&adamw, &mut updates)?;
+        backend.adamw(&adamw, &mut updates)?;
     }
     model.swap_adapter(None);
     Ok(Run { log_p, gradients, losses })
 }
 
-fn differentiate(
-    model: &mut Model<Cuda>,
-    acts: &mut Activations<Cuda>,
+fn differentiate<B: Backend>(
+    model: &mut Model<B>,
+    acts: &mut Activations<B>,
     batch: &Batch,
 ) -> Result<Vec<f32>> {
     model.clear_gradients()?;
