@@ -1,6 +1,6 @@
 //! Many searches in one file whose tactics are slow: how long they take, and how much of the time
-//! all workers are at work, which they are if the searches do not queue at the one that was first to
-//! have the file.
+//! all workers are at work, which they are if the searches do not queue at the one that was first
+//! to have the file.
 //!
 //! `cargo bench -p catamount-lean --bench crowd [WORKERS]` (not timed by any test; run it on a
 //! machine at rest).
@@ -49,8 +49,8 @@ fn main() {
     let spent = lean.spent().expect("it counts");
     let worked = spent.tactics - before.tactics;
     println!(
-        "{SESSIONS} searches of {TACTICS} tactics, {workers} workers: {seconds:.1} s; a tactic {:.2} \
-         s; workers at tactics {:.0} % of the time",
+        "{SESSIONS} searches of {TACTICS} tactics, {workers} workers: {seconds:.1} s; a tactic \
+         {:.2} s; workers at tactics {:.0} % of the time",
         worked / (SESSIONS * TACTICS) as f64,
         100.0 * worked / (seconds * workers as f64)
     );
