@@ -9,7 +9,7 @@ use catamount_traces::{Format, Loaded, Split, Statistics, Steps, Trace, jsonl};
 use serde_json::json;
 
 use crate::arguments::range;
-use crate::environment;
+use crate::{environment, found};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -19,6 +19,8 @@ pub enum Command {
     Split(SplitArguments),
     /// Trace a Lean library: every theorem proved by tactics, as a linear sequence that replays.
     TraceLean(TraceLeanArguments),
+    /// Make traces of the proofs that searches found, to train on what a search finds.
+    Found(found::Arguments),
     /// Convert traces from one format to another, chosen by extension: .jsonl, .json (LeanDojo),
     /// .parquet.
     Convert {
@@ -117,6 +119,7 @@ pub fn run(command: &Command) -> Result<()> {
             make(source, Steps::ALL, &arguments.split)
         }
         Command::TraceLean(arguments) => trace(arguments),
+        Command::Found(arguments) => found::run(arguments),
         Command::Convert { input, output, json } => convert(input, output, *json),
         Command::Validate(arguments) => validate(arguments),
         Command::Stats(arguments) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use catamount_data::{database_path, find_corpora};
+use catamount_data::{Elsewhere, database_path, find_corpora};
 use catamount_evaluate::Workload;
 use catamount_lean::{Host, Lean, Options};
 use catamount_metamath::{Database, Metamath};
@@ -57,6 +57,35 @@ pub struct MetamathTrust {
 impl MetamathArguments {
     pub fn open(&self) -> Result<Database> {
         Ok(database(&self.database)?.allowing_unproved(self.trust.allow_unproved))
+    }
+}
+
+/// Where the library is now that logs were searched in.
+#[derive(clap::Args)]
+pub struct ElsewhereArguments {
+    /// Where the Metamath database is now, if it is not where the logs say.
+    #[arg(long)]
+    database: Option<PathBuf>,
+    /// The Lake project whose toolchain replays proofs, where one found them. The logs' own word is
+    /// not taken for it: a project runs programs.
+    #[arg(long)]
+    project: Option<PathBuf>,
+    /// Where the files of Lean's theorems are now, if they are not where the logs say.
+    #[arg(long)]
+    root: Option<PathBuf>,
+    /// Where the folders of what that library imports are now, in the order of --library.
+    #[arg(long, value_delimiter = ',')]
+    library: Vec<PathBuf>,
+}
+
+impl ElsewhereArguments {
+    pub fn elsewhere(&self) -> Elsewhere {
+        Elsewhere {
+            database: self.database.clone(),
+            project: self.project.clone(),
+            root: self.root.clone(),
+            libraries: self.library.clone(),
+        }
     }
 }
 

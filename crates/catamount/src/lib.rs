@@ -44,6 +44,7 @@ mod experiment;
 mod export;
 mod fleet;
 mod forecast;
+mod found;
 mod generate;
 mod lean;
 mod model;

@@ -3,29 +3,18 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use catamount_data::{Elsewhere, Trust};
+use catamount_data::Trust;
 use catamount_experiment::{Error, Verification, Verified, VerifiedRow};
 
-use crate::environment::{LeanTrust, MetamathTrust};
+use crate::environment::{ElsewhereArguments, LeanTrust, MetamathTrust};
 use crate::stop;
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A study's folder, or a folder of cells.
     folder: PathBuf,
-    /// Where the Metamath database is now, if it is not where the logs say.
-    #[arg(long)]
-    database: Option<PathBuf>,
-    /// The Lake project whose toolchain replays proofs, where one found them. The folder's own word
-    /// is not taken for it: a project runs programs.
-    #[arg(long)]
-    project: Option<PathBuf>,
-    /// Where the files of Lean's theorems are now, if they are not where the logs say.
-    #[arg(long)]
-    root: Option<PathBuf>,
-    /// Where the folders of what that library imports are now, in the order of --library.
-    #[arg(long, value_delimiter = ',')]
-    library: Vec<PathBuf>,
+    #[command(flatten)]
+    elsewhere: ElsewhereArguments,
     #[command(flatten)]
     metamath: MetamathTrust,
     #[command(flatten)]
@@ -56,12 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         bail!("{} is not a folder", folder.display());
     }
     let how = Verification {
-        elsewhere: Elsewhere {
-            database: arguments.database.clone(),
-            project: arguments.project.clone(),
-            root: arguments.root.clone(),
-            libraries: arguments.library.clone(),
-        },
+        elsewhere: arguments.elsewhere.elsewhere(),
         trust: arguments.trust(),
         replay: !arguments.hashes_only,
         stop: stop::on_interrupt(),

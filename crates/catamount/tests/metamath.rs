@@ -3,9 +3,11 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-use common::{printed, refused};
+use common::{printed, read, refused};
 
 const EVAL: &str = "eval --database ql.mm --theorems data/test.jsonl --steps 1-5 --policy \
  ngram:data/train.jsonl --budget 64 --seed 1";
@@ -51,6 +53,47 @@ fn every_strategy_proves_and_metamath_agrees() {
     for key in ["n", "b", "c", "gain_pp", "ci_low", "ci_high", "p"] {
         assert!(comparison[key].is_number(), "{key}: {comparison}");
     }
+}
+
+#[test]
+fn found_proofs_become_traces() {
+    let folder = prepared();
+    for strategy in ["bfs", "rdfs"] {
+        printed(folder.path(), &format!("{EVAL} --strategy {strategy} --out {strategy}.jsonl"));
+    }
+    let found = |more: &str| -> serde_json::Value {
+        let logs = "--out found.jsonl --json bfs.jsonl rdfs.jsonl";
+        let said = printed(folder.path(), &format!("data found {more} {logs}"));
+        serde_json::from_str(&said).unwrap()
+    };
+    let alone = found("--theorems data/test.jsonl");
+    let count = |row: &serde_json::Value, key: &str| row[key].as_u64().unwrap();
+    assert!(count(&alone, "demonstrated") > 0 && count(&alone, "found") > 0, "{alone}");
+    assert_eq!(count(&alone, "lost"), 0, "{alone}");
+    let proofs = count(&alone, "demonstrated") + count(&alone, "found");
+    assert_eq!(count(&alone, "proofs"), proofs, "{alone}");
+    let demonstrated = traces(folder.path(), "data/test.jsonl");
+    for (name, trace) in traces(folder.path(), "found.jsonl") {
+        let of = name.split_once("/found-").unwrap().0;
+        let (steps, other) = (&trace["steps"], &demonstrated[of]["steps"]);
+        assert_eq!(steps[0]["state"], other[0]["state"], "{name}");
+        assert_eq!(steps.as_array().unwrap().last().unwrap()["next"], "", "{name}");
+        assert_ne!(steps, other, "{name}");
+    }
+
+    let both = found("--theorems data/test.jsonl --with-demonstrated");
+    let all = traces(folder.path(), "found.jsonl");
+    assert_eq!(count(&both, "traces") as usize, all.len());
+    assert_eq!(all.len(), demonstrated.len() + count(&alone, "found") as usize);
+    let elsewhere = "data found --theorems data/valid.jsonl --out x.jsonl bfs.jsonl";
+    assert!(refused(folder.path(), elsewhere).contains("was not searched in data/valid.jsonl"));
+}
+
+/// The traces of a file, by name.
+fn traces(folder: &Path, file: &str) -> BTreeMap<String, serde_json::Value> {
+    let line = |line: &str| serde_json::from_str(line).unwrap();
+    let named = |trace: serde_json::Value| (trace["name"].as_str().unwrap().to_owned(), trace);
+    read(folder, file).lines().map(|text| named(line(text))).collect()
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod error;
 mod folder;
+mod found;
 mod lean;
 mod library;
 mod making;
@@ -12,6 +13,7 @@ mod reopen;
 mod source;
 
 pub use error::{Error, Result};
+pub use found::traced;
 pub use lean::{Tracing, trace_corpus, trace_lean};
 pub use library::{LeanLimits, Library, database_path, find_corpora, find_corpus};
 pub use making::{Making, Progress, Summary};
