@@ -75,13 +75,13 @@ impl Method for BestFirstSettings {
         Parameter::optional(
             "restart_after",
             1..=1_000_000_000,
-            "start over after so many expansions",
+            "start over after so many expansions (not with distinct samples)",
             |s| s.restart_after,
             |s, v| s.restart_after = v,
         ),
         Parameter::flag(
             "restart_when_empty",
-            "start over when the frontier is empty",
+            "start over when the frontier is empty (not with distinct samples)",
             |s| s.restart_when_empty,
             |s, v| s.restart_when_empty = v,
         ),
