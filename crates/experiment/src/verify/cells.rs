@@ -3,20 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use catamount_base::{Progress, causes};
 use catamount_data::{Reopened, reopen};
 use catamount_evaluate::driver::Job;
 use catamount_evaluate::log::{Outcome, Record};
 use catamount_evaluate::{Log, Theorems};
-use catamount_search::{Checked, Environment, Setup};
+use catamount_search::{Checked, Setup};
 use catamount_traces::{Theorem, read_any};
 use rayon::prelude::*;
 
 use super::{Verification, Verified};
 
 /// A prover, or why it could not be opened.
-type Opened = Result<Reopened, String>;
+type Opened = Result<Arc<Prover>, String>;
+
+/// The axioms that a proof rests on, by theorem and tactics.
+type Proofs = HashMap<(Theorem, Vec<String>), Vec<String>>;
+
+/// A prover that logs were made with.
+struct Prover {
+    prover: Reopened,
+    /// What it let stand: cells of one study find most proofs more than once.
+    proved: Mutex<Proofs>,
+}
 
 /// The provers that logs were made with, each opened once.
 pub(super) struct Provers<'a> {
@@ -32,11 +43,11 @@ impl<'a> Provers<'a> {
     /// Those that were opened, in words.
     pub fn described(&self) -> Vec<String> {
         let opened = self.open.iter().filter_map(|(_, opened)| opened.as_ref().ok());
-        opened.map(|prover| prover.environment.describe()).collect()
+        opened.map(|prover| prover.prover.environment.describe()).collect()
     }
 
     /// The prover of a log; none if nobody wants one, or why there is none.
-    fn of(&mut self, log: &Log) -> Result<Option<Reopened>, String> {
+    fn of(&mut self, log: &Log) -> Result<Option<Arc<Prover>>, String> {
         if !self.how.replay {
             return Ok(None);
         }
@@ -51,6 +62,7 @@ impl<'a> Provers<'a> {
             None => {
                 let near = log.path.parent().unwrap_or(Path::new("."));
                 let opened = reopen(setup, &self.how.elsewhere, &self.how.trust, near)
+                    .map(|prover| Arc::new(Prover { prover, proved: Mutex::default() }))
                     .map_err(|error| causes(&error));
                 self.open.push((setup.clone(), opened.clone()));
                 opened
@@ -77,14 +89,14 @@ impl<'a> Provers<'a> {
         match (theorems(folder, path, &log), self.of(&log)) {
             (Ok(theorems), Ok(Some(prover))) => {
                 let manifest = log.manifest.as_ref().map(|manifest| &manifest.identity.environment);
-                let now = &prover.identity;
+                let now = &prover.prover.identity;
                 for (part, was, is) in manifest.map(|old| old.differences(now)).unwrap_or_default()
                 {
                     failures.push(wrong(format!(
                         "searched with another {part} ({was}) than the prover has now ({is})"
                     )));
                 }
-                let (proofs, refused) = self.replay(&log, &theorems, prover.environment.as_ref());
+                let (proofs, refused) = self.replay(&log, &theorems, &prover);
                 checked += proofs;
                 failures.extend(refused.into_iter().map(wrong));
             }
@@ -103,10 +115,13 @@ impl<'a> Provers<'a> {
         &self,
         log: &Log,
         theorems: &HashMap<String, Theorem>,
-        environment: &dyn Environment,
+        prover: &Prover,
     ) -> (usize, Vec<String>) {
-        let proofs: Vec<&Record> =
+        let mut proofs: Vec<&Record> =
             log.records.values().filter(|record| record.outcome == Outcome::Proved).collect();
+        // A prover that has a file loaded is done with its theorems one after another.
+        let file = |record: &Record| theorems.get(&record.theorem).and_then(|t| t.file.as_deref());
+        proofs.sort_by_key(|record| (file(record), record.theorem.as_str()));
         let progress = Progress::new(proofs.len() as u64, "proofs").named(&log.name);
         let judge = |record: &&Record| {
             // Whoever stopped gets no table.
@@ -114,7 +129,7 @@ impl<'a> Provers<'a> {
                 return None;
             }
             let reason = match theorems.get(&record.theorem) {
-                Some(theorem) => judged(theorem, record, environment).err(),
+                Some(theorem) => prover.judge(theorem, record).err(),
                 None => Some("is not in its pool, so it cannot be replayed".into()),
             };
             progress.advance(1);
@@ -126,15 +141,35 @@ impl<'a> Provers<'a> {
     }
 }
 
-/// A proof, which must rest on what its record says.
-fn judged(theorem: &Theorem, record: &Record, environment: &dyn Environment) -> Result<(), String> {
-    let axioms = match environment.check(theorem, &record.tactics) {
-        Ok(Checked::Proved { axioms, .. }) => axioms,
-        Ok(Checked::Refused { reason }) => return Err(format!("no proof: {reason}")),
-        Err(fault) => return Err(format!("the prover failed: {fault}")),
-    };
+impl Prover {
+    /// The axioms that a proof rests on, or why it is none.
+    fn axioms(&self, theorem: &Theorem, tactics: &[String]) -> Result<Vec<String>, String> {
+        let key = (theorem.clone(), tactics.to_vec());
+        let proved = || self.proved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(axioms) = proved().get(&key) {
+            return Ok(axioms.clone());
+        }
+        match self.prover.environment.check(theorem, tactics) {
+            Ok(Checked::Proved { axioms, .. }) => {
+                proved().insert(key, axioms.clone());
+                Ok(axioms)
+            }
+            Ok(Checked::Refused { reason }) => Err(format!("no proof: {reason}")),
+            Err(fault) => Err(format!("the prover failed: {fault}")),
+        }
+    }
+
+    /// Judges a proof, which must rest on what its record says.
+    fn judge(&self, theorem: &Theorem, record: &Record) -> Result<(), String> {
+        let axioms = self.axioms(theorem, &record.tactics)?;
+        agree(&axioms, &record.axioms)
+    }
+}
+
+/// Whether a proof rests on the axioms that its log says.
+fn agree(found: &[String], said: &[String]) -> Result<(), String> {
     let set = |axioms: &[String]| axioms.iter().cloned().collect::<BTreeSet<_>>();
-    let (found, said) = (set(&axioms), set(&record.axioms));
+    let (found, said) = (set(found), set(said));
     if found == said {
         return Ok(());
     }
