@@ -74,8 +74,22 @@ done
 echo "### under-fitted: eight samples at a node against four, distinct"
 catamount compare under-fitted/distinct-alpha0.5.jsonl under-fitted/distinct-8.jsonl \
   --budget 64,256,1024,4096
-python3 - <<'P'
-import glob, json
+others=$(mktemp -d)
+tar xzf "$here/n4096/cells.tar.gz" -C "$others"
+python3 - "$others/cells" <<'P'
+import glob, json, sys
+
+records = lambda path: {r["theorem"]: r for r in map(json.loads, open(path))}
+best = records("under-fitted/distinct-alpha0.jsonl")
+print("### under-fitted, distinct: best-first search with alpha = 0 beside other searches")
+for strategy in ["pass", "bfs", "rdfs", "vdfs", "mcts"]:
+    other = records(f"{sys.argv[1]}/ce+distinct-{strategy}-n4096.jsonl")
+    for budget in [256, 1024, 4096]:
+        proved = lambda r: r["outcome"] == "proved" and r["expansions"] <= budget
+        pairs = [(proved(other[name]), proved(best[name])) for name in other]
+        b, c = pairs.count((False, True)), pairs.count((True, False))
+        print(f"{strategy}, N = {budget}: {sum(a for a, _ in pairs)} and "
+              f"{sum(b for _, b in pairs)} of {len(pairs)}, b/c {b}/{c}")
 
 print("### expansions at each depth, the root first: mean over searches without a proof")
 for path in sorted(glob.glob("under-fitted/*.jsonl") + glob.glob("converged/*.jsonl")):
@@ -86,3 +100,4 @@ for path in sorted(glob.glob("under-fitted/*.jsonl") + glob.glob("converged/*.js
               for d in range(5)]
     print(path, " ".join(f"{depth:.0f}" for depth in depths))
 P
+rm -r "$others"
