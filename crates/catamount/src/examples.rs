@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// Command by command: what one might want, and the line that does it.
-const EXAMPLES: [(&str, &[(&str, &str)]); 32] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 33] = [
     (
         "weights",
         &[
@@ -48,6 +48,13 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 32] = [
         &[(
             "the theorems of a folder of a Lake project",
             "catamount data trace-lean Mathlib/Order --project . --out traces.jsonl",
+        )],
+    ),
+    (
+        "data found",
+        &[(
+            "what searches of the training theorems found, behind the demonstrations",
+            "catamount data found --theorems train.jsonl --with-demonstrated --out m.jsonl c.jsonl",
         )],
     ),
     (
