@@ -17,7 +17,7 @@ goal $p |- ( ph -> ( ps -> ph ) ) $= wph wps ax-1 $.
 ";
 
 /// Every command that says something on standard output, and what it is told.
-const COMMANDS: [(&str, &str); 28] = [
+const COMMANDS: [(&str, &str); 29] = [
     ("--help", ""),
     ("--version", ""),
     ("eval --help", ""),
@@ -26,6 +26,7 @@ const COMMANDS: [(&str, &str); 28] = [
     ("data metamath --database d.mm --out extracted --split 0,0,1", ""),
     ("data split t.jsonl --out parts --split 0,0,1", ""),
     ("data convert t.jsonl t.parquet", ""),
+    ("data found --theorems t.jsonl --out found.jsonl cell.jsonl", ""),
     ("data validate t.jsonl", ""),
     ("data stats t.jsonl", ""),
     ("prove goal --database d.mm --policy replay:t.jsonl --strategy bfs --budget 8", ""),
