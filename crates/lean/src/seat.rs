@@ -53,14 +53,15 @@ impl Seat {
         if let Some(worker) = self.slot.try_lock() {
             return worker;
         }
-        let begin = Instant::now();
+        let mut since = Instant::now();
         loop {
-            let waited = begin.elapsed();
+            let waited = since.elapsed();
             let pool = self.pool.as_ref();
             if let Some(slot) = pool.and_then(|pool| pool.sooner(&self.slot, &self.place, waited)) {
                 self.slot.leave_behind(left());
                 self.slot.leave(&self.place);
                 self.slot = slot;
+                since = Instant::now();
             }
             if let Some(worker) = self.slot.lock_within(LOOK) {
                 return worker;
@@ -147,6 +148,31 @@ mod tests {
         drop(other.turn(|| []));
         assert!(!Arc::ptr_eq(one.slot(), other.slot()));
         assert!(began.elapsed() > Duration::from_secs(5), "a new process takes four");
+    }
+
+    /// How long it waited at one worker says nothing of the next.
+    #[test]
+    fn a_session_that_has_moved_waits_anew() {
+        let pool = pool(3);
+        let mut seats: Vec<Seat> = (0..3).map(|_| pool.choose(&place("A", 10))).collect();
+        let mut last = seats.pop().unwrap();
+        let _held = last.slot().lock();
+        let (mut moves, all) = (0, pool.slots.clone());
+        std::thread::scope(|scope| {
+            let moved = scope.spawn(move || {
+                drop(last.turn(|| {
+                    moves += 1;
+                    []
+                }));
+                moves
+            });
+            // Where it goes it finds somebody, for less than it has waited before.
+            let others: Vec<_> = all.iter().filter_map(|slot| slot.try_lock()).collect();
+            assert_eq!(others.len(), 2);
+            std::thread::sleep(Duration::from_secs(14));
+            drop(others);
+            assert_eq!(moved.join().unwrap(), 1);
+        });
     }
 
     #[test]

@@ -24,7 +24,7 @@ type Proofs = HashMap<(Theorem, Vec<String>), Vec<String>>;
 
 /// A prover that logs were made with.
 struct Prover {
-    prover: Reopened,
+    reopened: Reopened,
     /// What it let stand: cells of one study find most proofs more than once.
     proved: Mutex<Proofs>,
 }
@@ -43,7 +43,7 @@ impl<'a> Provers<'a> {
     /// Those that were opened, in words.
     pub fn described(&self) -> Vec<String> {
         let opened = self.open.iter().filter_map(|(_, opened)| opened.as_ref().ok());
-        opened.map(|prover| prover.prover.environment.describe()).collect()
+        opened.map(|prover| prover.reopened.environment.describe()).collect()
     }
 
     /// The prover of a log; none if nobody wants one, or why there is none.
@@ -62,7 +62,7 @@ impl<'a> Provers<'a> {
             None => {
                 let near = log.path.parent().unwrap_or(Path::new("."));
                 let opened = reopen(setup, &self.how.elsewhere, &self.how.trust, near)
-                    .map(|prover| Arc::new(Prover { prover, proved: Mutex::default() }))
+                    .map(|reopened| Arc::new(Prover { reopened, proved: Mutex::default() }))
                     .map_err(|error| causes(&error));
                 self.open.push((setup.clone(), opened.clone()));
                 opened
@@ -89,7 +89,7 @@ impl<'a> Provers<'a> {
         match (theorems(folder, path, &log), self.of(&log)) {
             (Ok(theorems), Ok(Some(prover))) => {
                 let manifest = log.manifest.as_ref().map(|manifest| &manifest.identity.environment);
-                let now = &prover.prover.identity;
+                let now = &prover.reopened.identity;
                 for (part, was, is) in manifest.map(|old| old.differences(now)).unwrap_or_default()
                 {
                     failures.push(wrong(format!(
@@ -149,7 +149,7 @@ impl Prover {
         if let Some(axioms) = proved().get(&key) {
             return Ok(axioms.clone());
         }
-        match self.prover.environment.check(theorem, tactics) {
+        match self.reopened.environment.check(theorem, tactics) {
             Ok(Checked::Proved { axioms, .. }) => {
                 proved().insert(key, axioms.clone());
                 Ok(axioms)
